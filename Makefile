@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-mlx test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -28,8 +28,10 @@ help:
 build: $(STAMPS)/package
 
 # make demo    warp and learn on a real photograph; pictures and a table in out/; 2 to 3 minutes on two cores the first time
+# It learns in PyTorch or JAX where .venv has one; DEMO_LIBRARY=mlx, torch or jax names one.
+DEMO_LIBRARY ?= auto
 demo: build
-	$(BIN)/python -m demo.main
+	$(BIN)/python -m demo.main --library $(DEMO_LIBRARY)
 
 # make gallery runs the examples gallery; a picture of each program in out/gallery/
 gallery: build
@@ -123,7 +125,7 @@ empty :=
 FRAMEWORKS := build/frameworks$(subst .*,,$(subst ==,-,$(subst $(empty) $(empty),,$(FRAMEWORKS_WITH:%=-%))))
 test-frameworks: build $(FRAMEWORKS)/installed
 	$(FRAMEWORKS)/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/python/test_functions*.py \
-		tests/python/test_torch.py tests/python/test_torch_operator.py tests/python/test_jax.py
+		tests/python/test_torch.py tests/python/test_torch_operator.py tests/python/test_jax.py tests/python/test_demo_learning.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_gallery_*.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py tests/python/test_gallery.py -k "pytorch or jax"
 
@@ -135,6 +137,11 @@ $(FRAMEWORKS)/installed: $(STAMPS)/test-tools tests/frameworks.txt
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		>"$$($(FRAMEWORKS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/kiln_of_venv.pth"
 	@touch $@
+
+# make test-mlx      the tests of MLX's arrays with other versions of MLX, in environments of their own; MLX_VERSIONS="…"
+MLX_VERSIONS ?= 0.30.0 0.31.1 0.32.2
+test-mlx: build $(STAMPS)/test-tools
+	$(BIN)/python tools/mlx_parts.py --test $(MLX_VERSIONS)
 
 # make fuzz    ten minutes of made-up text through the front end and the whole compiler, with sanitizers
 # Five minutes for each, at the same time. Needs clang++-19 and its runtime, which are installed where they are missing

@@ -1,4 +1,5 @@
-"""An affine warp of an image as a kernel, with its own gradient for the six parameters.
+"""An affine warp of an image as a function of arrays, with its own gradient for the six parameters: the same for MLX,
+PyTorch and JAX.
 
 The pixel of the result at (u, v), both in [-1, 1] from edge to edge, is the image's at
 (p0 u + p1 v + p2, p3 u + p4 v + p5), bilinear between pixels and 0 outside.
@@ -6,9 +7,7 @@ The pixel of the result at (u, v), both in [-1, 1] from edge to edge, is the ima
 
 from __future__ import annotations
 
-from typing import Any
-
-import mlx.core as mx
+import kiln
 
 _HEADER = """
 template <typename T>
@@ -80,15 +79,14 @@ _BACKWARD = """
     }
 """
 
-# MLX's types say of kernels that they are objects.
-forward_kernel: Any = mx.fast.metal_kernel(
+forward_kernel = kiln.metal_kernel(
     name="affine_warp",
     input_names=["image", "parameters"],
     output_names=["out"],
     source=_FORWARD,
     header=_HEADER,
 )
-backward_kernel: Any = mx.fast.metal_kernel(
+backward_kernel = kiln.metal_kernel(
     name="affine_warp_vjp",
     input_names=["image", "parameters", "cotangents"],
     output_names=["parameters_grad"],
@@ -98,30 +96,29 @@ backward_kernel: Any = mx.fast.metal_kernel(
 )
 
 
-@mx.custom_function
-def affine_warp(image: mx.array, parameters: mx.array) -> mx.array:
-    """image (height, width, channels) and parameters (6,), both float32; the result has the image's shape."""
+def _grid(image, *_):
     height, width, _ = image.shape
-    (out,) = forward_kernel(
-        inputs=[image, parameters],
-        grid=(width, height, 1),
-        threadgroup=(32, 8, 1),
-        output_shapes=[image.shape],
-        output_dtypes=[mx.float32],
-    )
-    return out
+    return width, height, 1
+
+
+# Arrays of any library: image (height, width, channels) and parameters (6,), both float32; the result has the image's
+# shape.
+affine_warp = forward_kernel.function(
+    output_shapes=lambda image, parameters: [image.shape],
+    output_dtypes=["float32"],
+    grid=_grid,
+    threadgroup=(32, 8, 1),
+)
+_gradient = backward_kernel.function(
+    output_shapes=lambda image, parameters, cotangents: [parameters.shape],
+    output_dtypes=["float32"],
+    grid=_grid,
+    threadgroup=(32, 8, 1),
+    init_value=0,
+)
 
 
 @affine_warp.vjp
 def _affine_warp_vjp(primals, cotangents, _):
     image, parameters = primals
-    height, width, _ = image.shape
-    (gradient,) = backward_kernel(
-        inputs=[image, parameters, cotangents],
-        grid=(width, height, 1),
-        threadgroup=(32, 8, 1),
-        output_shapes=[parameters.shape],
-        output_dtypes=[mx.float32],
-        init_value=0,
-    )
-    return mx.zeros_like(image), gradient
+    return None, _gradient(image, parameters, cotangents)

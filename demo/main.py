@@ -1,10 +1,13 @@
-"""``make demo``: two programs as one would write them for a Mac, on a real photograph, with pictures and a table.
+"""``make demo``: two programs on a real photograph, with pictures and a table.
 
-Everything below ``kiln.mlx.install()`` is plain MLX: kernels are made with ``mx.fast.metal_kernel``.
+The first is as one would write it for a Mac: below ``kiln.mlx.install()`` it is plain MLX, with kernels made by
+``mx.fast.metal_kernel``. The second learns in PyTorch, JAX or MLX, whichever is there (``--library``), through a function
+of arrays that is the same for all.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import platform
 import sys
@@ -22,8 +25,9 @@ from kiln import _core
 kiln.mlx.install()
 
 import mlx.core as mx  # noqa: E402
+import numpy as np  # noqa: E402
 
-from demo import affine, learn, photograph, sampling, warp  # noqa: E402
+from demo import affine, learn, libraries, photograph, sampling, warp  # noqa: E402
 
 OUT = Path("out")
 KERNELS = (sampling.forward_kernel, sampling.backward_kernel, affine.forward_kernel, affine.backward_kernel)
@@ -56,7 +60,8 @@ def table(shape, warped: warp.WarpReport, learned: learn.LearnReport, seconds: d
         f"  largest difference: {warped.forward_difference:.1e} forward, "
         f"{warped.gradient_difference:.1e} of the largest gradient",
         "",
-        "learn                     p0      p1      p2      p3      p4      p5",
+        f"learn in {learned.library}",
+        "                          p0      p1      p2      p3      p4      p5",
         f"  truth             {''.join(f'{p:8.4f}' for p in learned.truth)}",
         f"  found             {''.join(f'{p:8.4f}' for p in learned.parameters)}",
         f"  loss {learned.losses[0]:.2e} -> {learned.losses[-1]:.2e}, {100 * learned.loss_left:.2f} % of its start",
@@ -74,6 +79,11 @@ def table(shape, warped: warp.WarpReport, learned: learn.LearnReport, seconds: d
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo.main", description="Warps a photograph, and learns a warp.")
+    parser.add_argument(
+        "--library", choices=("auto", *libraries.NAMES), default="auto", help="the array library that learns"
+    )
+    library, reason = libraries.choose(parser.parse_args().library)
     OUT.mkdir(exist_ok=True)
     seconds: dict[str, float] = {}
 
@@ -87,7 +97,8 @@ def main() -> int:
     image = timed("photograph", photograph.load)
     mx.eval(image)
     warped = timed("warp", warp.run, image, OUT / "warp.png", progress)
-    learned = timed("learn", learn.run, image, OUT / "learn.png", progress)
+    progress(f"learning in {library.title}: {reason}")
+    learned = timed("learn", learn.run, np.array(image), OUT / "learn.png", progress, library)
     launches = [launch for kernel in KERNELS for launch in kernel.history]
     seconds["  of it compiling"] = sum(launch.compile_ms for launch in launches) / 1e3
     seconds["  of it in kernels"] = sum(launch.run_ms for launch in launches) / 1e3

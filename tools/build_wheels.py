@@ -10,7 +10,8 @@ wheel, of Python's stable interface, with
 * `_core` for each of these Pythons, which is what they import: it reads tuples and lists without a call, and that is a
   good part of a small launch;
 * `_core` for the stable interface, which serves Pythons that came later;
-* `_mlx` for each of these Pythons. It has to speak with MLX's module, and MLX builds it for each Python.
+* `_mlx` for each of these Pythons and each version of MLX (mlx_parts.py). It has to speak with MLX's module, and MLX
+  builds it for each Python.
 
 (A wheel for each Python was the alternative. The compiler's library is nearly all of it, so that four would be four
 times as large, and the next Python would have none on the day when it comes out.)
@@ -34,6 +35,8 @@ import zipfile
 from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import NamedTuple
+
+import mlx_parts
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "wheels"
@@ -136,7 +139,39 @@ def build(python: Python) -> Path:
         ROOT,
     )
     (wheel,) = raw.glob("*.whl")
+    add_mlx_parts(wheel, python)
     return wheel
+
+
+def add_mlx_parts(wheel: Path, python: Python) -> None:
+    """Adds the modules for the versions of MLX that the build itself has not."""
+    contents = _contents(wheel)
+    (library,) = (path for path in (python.folder / "build" / "lib").glob("libkiln.so.*") if not path.is_symlink())
+    for part in mlx_parts.PARTS:
+        if any(name.startswith(f"kiln/_mlx-{part.serves}.") for name in contents):
+            continue
+        module = mlx_parts.build_part(part, python.in_environment, library)
+        contents[f"kiln/{module.name}"] = (module.read_bytes(), 0o100755 << 16)
+    _write(contents, wheel)
+
+
+def _contents(wheel: Path) -> dict[str, tuple[bytes, int]]:
+    """What a wheel's files have, and their attributes."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {item.filename: (archive.read(item), item.external_attr) for item in archive.infolist()}
+
+
+def _write(contents: dict[str, tuple[bytes, int]], wheel: Path) -> None:
+    """Writes a wheel, with a list of its files that is right."""
+    record = next(name for name in contents if name.endswith(".dist-info/RECORD"))
+    del contents[record]
+    lines = [_record_line(name, content) for name, (content, _) in contents.items()]
+    contents[record] = ("".join([*lines, f"{record},,\n"]).encode(), 0o100644 << 16)
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (content, attributes) in contents.items():
+            item = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            item.external_attr, item.compress_type = attributes, zipfile.ZIP_DEFLATED
+            archive.writestr(item, content)
 
 
 def build_stable_core(python: Python) -> Path:
@@ -165,34 +200,23 @@ def merge(wheels: list[Path], stable_core: Path) -> Path:
     first, *others = wheels
     name = re.sub(r"-cp\d+-cp\d+-", f"-cp{FIRST_STABLE[0]}{FIRST_STABLE[1]}-abi3-", first.name)
     assert name != first.name, first
-    contents: dict[str, tuple[bytes, int]] = {}
-
-    def take(wheel: Path, *, modules_only: bool) -> None:
-        with zipfile.ZipFile(wheel) as archive:
-            for item in archive.infolist():
-                if not modules_only or re.fullmatch(r"kiln/_\w+\.cpython-[^/]+\.so", item.filename):
-                    contents[item.filename] = (archive.read(item), item.external_attr)
-
-    take(first, modules_only=False)
+    contents = _contents(first)
     for wheel in others:
-        take(wheel, modules_only=True)
+        modules = {
+            name: file
+            for name, file in _contents(wheel).items()
+            if re.fullmatch(r"kiln/_[\w.-]+\.cpython-[^/]+\.so", name)
+        }
+        contents |= modules
     contents["kiln/_core.abi3.so"] = (stable_core.read_bytes(), 0o100755 << 16)
-    record = next(name for name in contents if name.endswith(".dist-info/RECORD"))
-    metadata = record.replace("RECORD", "WHEEL")
+    metadata = next(name for name in contents if name.endswith(".dist-info/WHEEL"))
     text, attributes = contents[metadata]
     tag = f"Tag: cp{FIRST_STABLE[0]}{FIRST_STABLE[1]}-abi3-".encode()
     contents[metadata] = (re.sub(rb"Tag: cp\d+-cp\d+-", tag, text), attributes)
-    del contents[record]
-    lines = [_record_line(name, content) for name, (content, _) in contents.items()]
-    contents[record] = ("".join([*lines, f"{record},,\n"]).encode(), 0o100644 << 16)
     merged = FOLDER / "merged" / name
     shutil.rmtree(merged.parent, ignore_errors=True)
     merged.parent.mkdir(parents=True)
-    with zipfile.ZipFile(merged, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, (content, attributes) in contents.items():
-            item = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            item.external_attr, item.compress_type = attributes, zipfile.ZIP_DEFLATED
-            archive.writestr(item, content)
+    _write(contents, merged)
     return merged
 
 

@@ -27,11 +27,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("wheel", type=Path, help="of mlx-cuda-12 or mlx-cuda-13")
     wheel = parser.parse_args().wheel
-    from kiln import _mlx
+    from kiln import _libraries
 
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as content:
         exported = symbols(Path(content.extract("mlx/lib/libmlx.so", folder)), "defined")
-    needed = symbols(Path(str(_mlx.__file__)), "undefined")
+    needed = symbols(Path(str(_libraries.import_mlx().__file__)), "undefined")
     if missing := sorted(needed - exported):
         sys.exit("\n".join(["MLX's CUDA back end does not export:", *missing]))
     # What a build without optimisation, as that of `make coverage`, asks for besides.

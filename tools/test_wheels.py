@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import build_wheels
+import mlx_parts
 
 ROOT = build_wheels.ROOT
 
@@ -189,6 +190,11 @@ def try_wheel(wheel: Path, environment: Environment, others: list[str]) -> None:
     with timed("pip install and the first program, with NumPy alone", MINUTE):
         environment.install(str(wheel), "numpy")
         environment.run("first.py")
+    # The oldest and the newest of each module for MLX. That which the package names comes last, and stays.
+    for version in dict.fromkeys(version for part in mlx_parts.PARTS[:-1] for version in (part.first, part.last)):
+        with timed(f"with MLX {version}"):
+            environment.install(f"mlx[cpu]=={version}")
+            environment.run("try_kiln.py")
     with timed("with MLX"):
         environment.install(f"{wheel}[mlx,numpy]")
         environment.run("try_kiln.py")

@@ -6,8 +6,12 @@ A new library is a row here, an implementation of ``ArrayLibrary`` (``python/src
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import importlib.util
+import re
 import sys
+import threading
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -22,9 +26,11 @@ class Library(NamedTuple):
     how_to_get: str
 
 
+_HOW_TO_GET_MLX = "pip install 'mlx[cpu]==0.32.4'"
+
 LIBRARIES = (
     Library("numpy", "numpy", "NumPy", "pip install numpy"),
-    Library("mlx", "mlx", "MLX", "pip install 'mlx[cpu]==0.32.4'"),
+    Library("mlx", "mlx", "MLX", _HOW_TO_GET_MLX),
     Library("torch", "torch", "PyTorch", "pip install torch"),
     Library("cupy", "cupy", "CuPy", "pip install cupy-cuda13x"),
     Library("jax", "jax", "JAX", "pip install jax"),
@@ -39,6 +45,9 @@ _REGISTER = {
 }
 
 _met: set[str] = set()
+
+_MLX_MODULE = "kiln._mlx"
+_mlx_lock = threading.Lock()
 
 
 def _import(name: str, module: str) -> None:
@@ -61,17 +70,55 @@ def meet_by_name(name: str) -> None:
     _met.add(name)
 
 
+def mlx_parts() -> dict[str, Path]:
+    """The files of ``kiln._mlx`` for this Python, by the version of MLX, or ``FIRST-LAST``, that each is for: MLX's C++
+    interface changes with each version, and that of its Python module with most.
+    """
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    files = sorted(Path(__file__).parent.glob(f"_mlx-*{suffix}"), key=lambda file: _numbers(file.name))
+    return {file.name.removeprefix("_mlx-").removesuffix(suffix): file for file in files}
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def _mlx_part_for(version: str) -> Path:
+    parts = mlx_parts()
+    # A version that was built from MLX's sources, as 0.33.0.dev20261127, is none of those with a number alone.
+    if re.fullmatch(r"[\d.]+", version):
+        for serves, file in parts.items():
+            first, _, last = serves.partition("-")
+            if _numbers(first) <= _numbers(version) <= _numbers(last or first):
+                return file
+    there = ", ".join(serves.replace("-", " to ") for serves in parts) or "none"
+    raise ImportError(
+        f"Kiln's part for MLX is not there for version {version}; those that are there: {there}. "
+        f"{_HOW_TO_GET_MLX} brings a version that Kiln is built for, and installing Kiln from its sources builds for the "
+        "one there."
+    )
+
+
 def import_mlx() -> ModuleType:
-    """``kiln._mlx``. Raises ImportError that says how to get what is missing."""
+    """``kiln._mlx``, of the file for the MLX that is installed. Raises ImportError that says how to get what is missing."""
     _import("mlx", "mlx.core")  # brings libmlx.so and the type of its arrays
-    try:
-        from kiln import _mlx
-    except ImportError as error:
-        raise ImportError(
-            f"Kiln's part for MLX cannot be loaded: {error}. It is built for MLX 0.32.4; "
-            "pip install 'mlx[cpu]==0.32.4' brings that version, and installing Kiln again builds for the one there."
-        ) from error
-    return _mlx
+    if module := sys.modules.get(_MLX_MODULE):
+        return module
+    with _mlx_lock:
+        if module := sys.modules.get(_MLX_MODULE):
+            return module
+        file = _mlx_part_for(sys.modules["mlx.core"].__version__)
+        try:
+            spec = importlib.util.spec_from_file_location(_MLX_MODULE, file)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        except ImportError as error:
+            raise ImportError(
+                f"Kiln's part for MLX cannot be loaded: {error}. {_HOW_TO_GET_MLX} brings MLX anew."
+            ) from error
+        sys.modules[_MLX_MODULE] = module
+        return module
 
 
 _told_folders = False

@@ -11,7 +11,8 @@ or, for the length of a block::
     with kiln.mlx.install():
         ...
 
-Importing this module raises ``ImportError`` if MLX is missing or has another version; the message says how to get it.
+Importing this module raises ``ImportError`` if MLX is missing, or if Kiln has no part for its version; the message says
+how to get one, and which versions there are parts for.
 """
 
 from __future__ import annotations

@@ -41,6 +41,37 @@ nb::list diagnostics_list(const std::vector<Diagnostic>& diagnostics) {
 
 namespace {
 
+PyObject* take_raised() {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return value;
+#endif
+}
+
+void release_with_lock(PyObject* object) {
+  if (!object || !Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  Py_DECREF(object);
+  PyGILState_Release(state);
+}
+
+}  // namespace
+
+RaisedInPython::RaisedInPython() : error_(take_raised(), release_with_lock) {}
+
+void RaisedInPython::restore() const {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_.get())), error_.get());
+}
+
+namespace {
+
 void raise_compile_error(const CompileError& error) {
   nb::object exception = g_classes.compile_error(to_str(error.what()), diagnostics_list(error.report()->diagnostics),
                                                  to_str(error.report()->generated_source), to_str(error.report()->log));

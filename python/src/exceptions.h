@@ -14,17 +14,20 @@ namespace kiln::python {
 /// As `kiln.Diagnostic`s.
 nanobind::list diagnostics_list(const std::vector<Diagnostic>& diagnostics);
 
-/// An error that Python code has raised, on its way to Python through code that knows nothing of Python, such as MLX's.
+/// An error that Python code has raised, on its way to Python through code that knows nothing of Python, such as MLX's,
+/// or from one of Kiln's modules to another. These may be built with different versions of nanobind, whose own
+/// exception then is not the other's.
 class RaisedInPython : public std::exception {
  public:
   /// Takes the error that is set. The interpreter's lock is held.
-  RaisedInPython() : error_(std::make_shared<nanobind::python_error>()) {}
+  RaisedInPython();
 
   const char* what() const noexcept override { return "an error that Python code has raised"; }
-  void restore() const { error_->restore(); }
+  /// Sets the error again. The interpreter's lock is held.
+  void restore() const;
 
  private:
-  std::shared_ptr<nanobind::python_error> error_;
+  std::shared_ptr<PyObject> error_;
 };
 
 /// Makes nanobind translate Kiln's exceptions, in every module that shares this one's nanobind domain.

@@ -70,7 +70,22 @@ class MlxLibrary : public ArrayLibrary {
     return to_kiln(dtype);
   }
 
+  // `_core` may be built with another nanobind, which does not know this one's exception.
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) override {
+    try {
+      return add_call(kernel, arguments, wanted);
+    } catch (nb::python_error& error) {
+      error.restore();
+      throw RaisedInPython();
+    }
+  }
+
+  // `_core` makes the object that describes compiled code: its type lives there.
+  using MakeCompiled = PyObject* (*)(const std::shared_ptr<KernelObject>&, const KernelObject::Found&);
+  MakeCompiled make_compiled = nullptr;
+
+ private:
+  PyObject* add_call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) {
     std::string_view interface = interface_name(kernel->spec().dialect);
     if (arguments.outputs)
       throw ValueError(concat("[", interface, "] `outputs` has no meaning for MLX arrays, which cannot be written."));
@@ -130,11 +145,6 @@ class MlxLibrary : public ArrayLibrary {
     return nb::cast(std::move(outputs)).release().ptr();
   }
 
-  // `_core` makes the object that describes compiled code: its type lives there.
-  using MakeCompiled = PyObject* (*)(const std::shared_ptr<KernelObject>&, const KernelObject::Found&);
-  MakeCompiled make_compiled = nullptr;
-
- private:
   static mx::array to_array(std::string_view interface, PyObject* object, const ArgumentName& name) {
     nb::handle value(object);
     if (nb::isinstance<mx::array>(value)) return nb::cast<mx::array>(value);
@@ -351,7 +361,9 @@ NB_MODULE(_mlx, m) {
   m.def("library", [](const nb::capsule& make_compiled) {
     // Lives as long as the process, like the module.
     static MlxLibrary library;
-    library.make_compiled = reinterpret_cast<MlxLibrary::MakeCompiled>(make_compiled.data("kiln.make_compiled_kernel"));
+    void* make = PyCapsule_GetPointer(make_compiled.ptr(), "kiln.make_compiled_kernel");
+    if (!make) nb::raise_python_error();
+    library.make_compiled = reinterpret_cast<MlxLibrary::MakeCompiled>(make);
     return nb::capsule(static_cast<ArrayLibrary*>(&library), "kiln.ArrayLibrary");
   });
   // Gives an array that a kernel's call has just made, with all others of the call, a function's rules.

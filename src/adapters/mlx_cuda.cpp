@@ -34,6 +34,10 @@ static_assert(std::is_trivially_copyable_v<dim3> && sizeof(dim3) == 12);
 
 // ---- The back end, as this version of MLX exports it
 
+#ifndef MLX_API  // before 0.30.4 MLX exports all names
+#define MLX_API
+#endif
+
 namespace mlx::core::cu {
 
 class MLX_API CommandEncoder {

@@ -178,12 +178,13 @@ class RulesInCpp : public MlxRules, public std::enable_shared_from_this<RulesInC
   const FunctionLaunchRule launch_;
   const FunctionRules rules_;
   const mx::StreamOrDevice stream_;
-  std::mutex mutex_;
-  // Kernels stay, with the code that was made for them. What holds this in a graph does not.
+  // For each combination of batched inputs. Kernels stay, with the code that was made for them. What holds this in a
+  // graph does not.
   struct Batch {
     std::shared_ptr<KernelObject> kernel;
     std::weak_ptr<BatchInCpp> rules;
   };
+  std::mutex mutex_;
   std::map<std::vector<bool>, Batch> batches_;
 };
 
@@ -400,13 +401,22 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
 };
 
 std::shared_ptr<BatchInCpp> RulesInCpp::batch_of(const std::vector<bool>& batched) {
-  ForkGuard fork_guard;
-  std::lock_guard lock(mutex_);
-  auto& [kernel, known] = batches_[batched];
-  if (!kernel) kernel = BatchInCpp::kernel_of(*this, batched);
-  std::shared_ptr<BatchInCpp> batch = known.lock();
-  if (!batch) known = batch = std::make_shared<BatchInCpp>(shared_from_this(), batched, kernel);
-  return batch;
+  std::shared_ptr<KernelObject> made;
+  for (;;) {
+    {
+      ForkGuard fork_guard;
+      std::lock_guard lock(mutex_);
+      auto& [kernel, known] = batches_[batched];
+      if (!kernel) kernel = std::move(made);
+      if (kernel) {
+        std::shared_ptr<BatchInCpp> batch = known.lock();
+        if (!batch) known = batch = std::make_shared<BatchInCpp>(shared_from_this(), batched, kernel);
+        return batch;
+      }
+    }
+    // The body is read for it. Threads do not wait for that; those that need the same one keep the first that is made.
+    made = BatchInCpp::kernel_of(*this, batched);
+  }
 }
 
 std::pair<MlxRules::Arrays, std::vector<int>> RulesInCpp::launch_as_grid_axis(const Arrays& inputs,

@@ -60,6 +60,19 @@ class KernelPrimitive : public mx::Primitive {
   }
 
   void eval_cpu(const std::vector<mx::array>& given, std::vector<mx::array>& outputs) override {
+    try {
+      add_to_stream(given, outputs);
+    } catch (...) {
+      // MLX counts what it has added to the stream before as evaluated, with nothing to wait for, and reads it at once.
+      auto done = std::make_shared<std::promise<void>>();
+      std::future<void> reached = done->get_future();
+      mx::cpu::get_command_encoder(stream()).dispatch([done] { done->set_value(); });
+      reached.wait();
+      throw;
+    }
+  }
+
+  void add_to_stream(const std::vector<mx::array>& given, std::vector<mx::array>& outputs) {
     const std::optional<OtherShapes> other = for_other_shapes(given);
     const MlxCall& made = other ? other->call : call_;
     const std::vector<mx::array>& inputs = other ? other->inputs : given;
@@ -275,11 +288,20 @@ class KernelPrimitive : public mx::Primitive {
     return memory != nullptr;
   }
 
+  // MLX's allocator returns a buffer; since 0.32.4 an object that owns one.
+  template <typename Memory>
+  static const void* address_of(const Memory& memory) {
+    if constexpr (requires { memory.buffer(); })
+      return memory.buffer().ptr();
+    else
+      return memory.ptr();
+  }
+
   void allocate(mx::array& output, size_t index) const {
     const size_t bytes = output.nbytes();
     if (!may_be_allocated(bytes)) throw lack_of_memory(bytes, index);
     auto memory = mx::allocator::malloc(bytes);
-    if (!memory.buffer().ptr() && bytes > 0) throw lack_of_memory(bytes, index);
+    if (!address_of(memory) && bytes > 0) throw lack_of_memory(bytes, index);
     output.set_data(std::move(memory));
   }
 

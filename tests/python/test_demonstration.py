@@ -28,4 +28,4 @@ def test_the_demonstration_says_what_it_did_not_reach(losses, parameters, failur
     pytest.importorskip("matplotlib")
     from demo.learn import LearnReport
 
-    assert LearnReport(losses, parameters, (1.0, 2.0)).failures() == failures
+    assert LearnReport(losses, parameters, (1.0, 2.0), "MLX").failures() == failures

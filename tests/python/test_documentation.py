@@ -329,7 +329,7 @@ def test_the_start_page_shows_the_demonstrations_table(tmp_path):
         from demo.learn import LearnReport
         from demo.warp import WarpReport
         times = {f"{way} {what}": 1.0 for way in ("operations", "kernel") for what in ("forward", "vjp")}
-        print(table((1, 1, 3), WarpReport(0.1, 0.1, times), LearnReport([1.0, 0.1], [1.0] * 6, (1.0,) * 6), {}))
+        print(table((1, 1, 3), WarpReport(0.1, 0.1, times), LearnReport([1.0, 0.1], [1.0] * 6, (1.0,) * 6, "MLX 0.32.4"), {}))
     """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     (shown,) = (

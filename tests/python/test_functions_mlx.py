@@ -10,6 +10,7 @@ import mlx.core as mx
 import pytest
 import transformation_table
 from function_definitions import grid_sample, mirrored, plain, powers, product, square, tripled
+from mlx_kernels import needs_own_kernels
 from mlx_transformations import TRANSFORMATIONS, X, close, values
 
 LIMITS: dict[str, str] = {}
@@ -177,6 +178,7 @@ def test_equal_launches_are_one():
     assert len(kernel._kernel.history) == 1
 
 
+@needs_own_kernels
 def test_exports_hand_over_to_mlx():
     """What is exported loads on a Mac: it has one of MLX's own kernels."""
     with kiln.mlx.install():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.metadata
 import inspect
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -22,7 +24,7 @@ import mlx.core as mx
 import mlx_text
 import numpy as np
 import pytest
-from kiln import _core, _doctor, _kernels
+from kiln import _core, _doctor, _kernels, _libraries
 
 INDEX = "uint i = thread_position_in_grid.x;\n"
 DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
@@ -1116,22 +1118,68 @@ def test_without_mlx_no_program_is_run(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"python -m kiln run: {NO_MLX}\n")
 
 
-def test_a_part_for_mlx_that_does_not_fit_says_so():
+def test_another_version_of_mlx_says_which_parts_are_there():
     done = script(
         """
-    import sys
-    sys.modules["kiln._mlx"] = None
+    import mlx.core
+    mlx.core.__version__ = "0.29.4"
     try:
         import kiln.mlx
     except ImportError as error:
         print(error)
     """
     )
+    there = importlib.metadata.version("mlx")
     assert done.stdout == (
-        "Kiln's part for MLX cannot be loaded: import of kiln._mlx halted; None in sys.modules. It is built for MLX "
-        "0.32.4; pip install 'mlx[cpu]==0.32.4' brings that version, and installing Kiln again builds for the one "
-        "there.\n"
+        f"Kiln's part for MLX is not there for version 0.29.4; those that are there: {there}. pip install "
+        "'mlx[cpu]==0.32.4' brings a version that Kiln is built for, and installing Kiln from its sources builds for "
+        "the one there.\n"
     ), done
+
+
+PARTS = ("0.30.0", "0.30.1-0.30.3", "0.30.4-0.31.1", "0.32.4", "0.32.10")
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.30.0", "0.30.0"),
+        ("0.30.1", "0.30.1-0.30.3"),
+        ("0.30.2", "0.30.1-0.30.3"),
+        ("0.30.6", "0.30.4-0.31.1"),
+        ("0.31.1", "0.30.4-0.31.1"),
+        ("0.32.4", "0.32.4"),
+        ("0.32.10", "0.32.10"),
+        ("0.31.2", None),
+        ("0.29.9", None),
+        ("0.32.4.dev20261127", None),
+        ("1.0.0", None),
+    ],
+)
+def test_the_part_for_mlx_is_chosen_by_its_version(version, expected, tmp_path, monkeypatch):
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    for part in PARTS:
+        (tmp_path / f"_mlx-{part}{suffix}").touch()
+    (tmp_path / "_mlx-0.31.2.cpython-399-x86_64-linux-gnu.so").touch()  # another Python's
+    monkeypatch.setattr(_libraries, "__file__", str(tmp_path / "_libraries.py"))
+    assert tuple(_libraries.mlx_parts()) == PARTS
+    if expected is not None:
+        assert _libraries._mlx_part_for(version).name == f"_mlx-{expected}{suffix}"
+        return
+    there = "0.30.0, 0.30.1 to 0.30.3, 0.30.4 to 0.31.1, 0.32.4, 0.32.10"
+    with pytest.raises(
+        ImportError, match=re.escape(f"not there for version {version}; those that are there: {there}.")
+    ):
+        _libraries._mlx_part_for(version)
+
+
+def test_a_part_for_mlx_that_cannot_be_loaded_says_so(tmp_path, monkeypatch):
+    broken = tmp_path / f"_mlx-{importlib.metadata.version('mlx')}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+    broken.write_text("no library")
+    monkeypatch.setattr(_libraries, "__file__", str(tmp_path / "_libraries.py"))
+    monkeypatch.delitem(sys.modules, "kiln._mlx", raising=False)
+    with pytest.raises(ImportError, match=r"Kiln's part for MLX cannot be loaded: .*brings MLX anew\."):
+        _libraries.import_mlx()
 
 
 def test_a_type_of_ml_dtypes_is_numpys_wherever_it_comes_first():

@@ -7,6 +7,7 @@ from pathlib import Path
 import kiln.mlx
 import mlx.core as mx
 import pytest
+from kiln import _libraries
 
 LIST = Path(__file__).with_name("mlx_cuda_symbols.txt")
 BACK_END = "_ZN3mlx4core2cu"
@@ -14,10 +15,11 @@ BACK_END = "_ZN3mlx4core2cu"
 
 def needed():
     """Symbols of MLX that the module asks for, by whether they may be missing."""
-    from kiln import _mlx
-
     lines = subprocess.run(
-        ["nm", "-D", "--undefined-only", str(_mlx.__file__)], capture_output=True, text=True, check=True
+        ["nm", "-D", "--undefined-only", str(_libraries.import_mlx().__file__)],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     symbols: dict[bool, set[str]] = {True: set(), False: set()}
     for line in lines:

@@ -11,7 +11,9 @@ import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_kernels import DOUBLE, call1, custom_function, make
+from mlx_kernels import DOUBLE, call1, custom_function, make, needs_own_kernels
+
+pytestmark = needs_own_kernels
 
 # MLX's types know one generation, and say of kernels that they are objects.
 fast: Any = mx.fast

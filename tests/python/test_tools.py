@@ -8,6 +8,7 @@ import lzma
 import os
 import re
 import sys
+import types
 import zipfile
 from pathlib import Path
 
@@ -762,7 +763,46 @@ def wheel(path, tag, files):
     return path / f"kiln_jit-1-{tag}-linux_x86_64.whl"
 
 
+def test_a_wheel_has_a_module_for_each_version_of_mlx(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    build_wheels = tool("build_wheels")
+    newest = build_wheels.mlx_parts.PARTS[-1].serves
+    made = wheel(tmp_path, "cp311-cp311", {f"kiln/_mlx-{newest}.cpython-311-x86_64-linux-gnu.so": "newest"})
+    library = tmp_path / "build" / "lib" / "libkiln.so.1"
+    library.parent.mkdir(parents=True)
+    library.touch()
+
+    def build_part(part, python, given):
+        assert (python, given) == (tmp_path / "python", library)
+        built = tmp_path / f"_mlx-{part.serves}.cpython-311-x86_64-linux-gnu.so"
+        built.write_text(part.serves)
+        return built
+
+    monkeypatch.setattr(build_wheels.mlx_parts, "build_part", build_part)
+    build_wheels.add_mlx_parts(made, types.SimpleNamespace(folder=tmp_path, in_environment=tmp_path / "python"))
+    with zipfile.ZipFile(made) as archive:
+        content = {name: archive.read(name).decode() for name in archive.namelist() if "_mlx" in name}
+        record = archive.read("kiln_jit-1.dist-info/RECORD").decode()
+    assert content == {
+        f"kiln/_mlx-{part.serves}.cpython-311-x86_64-linux-gnu.so": "newest" if part.serves == newest else part.serves
+        for part in build_wheels.mlx_parts.PARTS
+    }
+    assert all(f"{name},sha256=" in record for name in content)
+
+
+def test_the_modules_for_mlx_cover_its_versions_once(monkeypatch):
+    mlx_parts = tool("mlx_parts")
+    ends = [tuple(map(int, end.split("."))) for part in mlx_parts.PARTS for end in (part.first, part.last)]
+    assert ends == sorted(ends)
+    assert [mlx_parts.part_for(version) for version in mlx_parts.VERSIONS][-1] == mlx_parts.PARTS[-1]
+    pinned = re.search(r"^mlx\[cpu\]==(.*)$", (TOOLS.parent / "requirements.txt").read_text(), re.MULTILINE)
+    assert pinned and pinned[1] == mlx_parts.PARTS[-1].last == mlx_parts.VERSIONS[-1]
+    nanobind = re.search(r"^nanobind==(.*)$", (TOOLS.parent / "requirements.txt").read_text(), re.MULTILINE)
+    assert nanobind and nanobind[1] == mlx_parts.PARTS[-1].nanobind
+
+
 def test_a_wheel_of_the_stable_interface_has_the_modules_of_each_python(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
     build_wheels = tool("build_wheels")
     monkeypatch.setattr(build_wheels, "FOLDER", tmp_path)
     core = tmp_path / "_core.abi3.so"
@@ -775,7 +815,7 @@ def test_a_wheel_of_the_stable_interface_has_the_modules_of_each_python(tmp_path
             {
                 **library,
                 f"kiln/_core.cpython-3{minor}-x86_64-linux-gnu.so": f"core {minor}",
-                f"kiln/_mlx.cpython-3{minor}-x86_64-linux-gnu.so": f"mlx {minor}",
+                f"kiln/_mlx-0.32.4.cpython-3{minor}-x86_64-linux-gnu.so": f"mlx {minor}",
                 "kiln/mlx.py": str(minor),
             },
         )
@@ -792,8 +832,8 @@ def test_a_wheel_of_the_stable_interface_has_the_modules_of_each_python(tmp_path
         "kiln/_core.abi3.so": b"stable",
         "kiln/_core.cpython-312-x86_64-linux-gnu.so": b"core 12",
         "kiln/_core.cpython-313-x86_64-linux-gnu.so": b"core 13",
-        "kiln/_mlx.cpython-312-x86_64-linux-gnu.so": b"mlx 12",
-        "kiln/_mlx.cpython-313-x86_64-linux-gnu.so": b"mlx 13",
+        "kiln/_mlx-0.32.4.cpython-312-x86_64-linux-gnu.so": b"mlx 12",
+        "kiln/_mlx-0.32.4.cpython-313-x86_64-linux-gnu.so": b"mlx 13",
         "kiln/mlx.py": b"12",
     }
     stable = hashlib.sha256(b"stable").digest()
@@ -815,7 +855,8 @@ def test_which_wheel_is_for_which_python(name, minors, monkeypatch):
     assert [minor for minor in range(10, 16) if test_wheels.fits(Path(name), (3, minor))] == minors
 
 
-def test_pythons_that_wheels_are_built_for(tmp_path):
+def test_pythons_that_wheels_are_built_for(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
     build_wheels = tool("build_wheels")
     here = build_wheels.ask(Path(sys.executable))
     assert here == (Path(sys.executable), sys.version_info[:2])

@@ -5,7 +5,10 @@
 #include <mlx/random.h>
 #include <mlx/transforms.h>
 
+#include <array>
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "kiln/mlx.h"
 
@@ -138,6 +141,28 @@ kiln::mlx::ArrayFunction make_mirrored() {
 }
 
 const kiln::mlx::ArrayFunction mirrored = make_mirrored();
+
+// Threads that are the first to batch a function, in all combinations of batched inputs.
+TEST(MlxFunctions, ThreadsBatchOneFunction) {
+  const mx::array x = some({8, 5}, 1), v = some({8, 5}, 2), w = some({5}, 3);
+  mx::eval(x, v, w);
+  for (int round = 0; round < 5; ++round) {
+    const kiln::mlx::ArrayFunction function = make_mirrored();
+    std::atomic<int> wrong = 0, arrived = 0;
+    std::vector<std::thread> threads;
+    constexpr int kThreads = 6;
+    for (int number = 0; number < kThreads; ++number)
+      threads.emplace_back([&, number] {
+        const std::vector<int> axes = std::array<std::vector<int>, 3>{{{0, 0}, {0, -1}, {-1, 0}}}[number % 3];
+        const Arrays in = {axes[0] == 0 ? x : w, axes[1] == 0 ? v : w};
+        ++arrived;
+        while (arrived < kThreads) std::this_thread::yield();
+        if (!are_close(mx::vmap(function, axes, {0})(in), mx::vmap(mirrored_operations, axes, {0})(in))) ++wrong;
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
 
 TEST(MlxFunctions, BatchesAreAnAxisOfTheGrid) {
   const mx::array x = some({8, 5}, 1), v = some({8, 5}, 2), w = some({5}, 3);

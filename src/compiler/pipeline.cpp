@@ -64,6 +64,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
+#include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
@@ -71,6 +72,7 @@
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/adjacent_loads.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/asynchronous_copies.h"
 #include "compiler/nvptx/component_conditions.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
@@ -81,6 +83,7 @@
 #include "compiler/nvptx/simdgroup_collectives.h"
 #include "compiler/nvptx/simdgroup_masks.h"
 #include "compiler/nvptx/tensor_products.h"
+#include "compiler/nvptx/threadgroup_copies.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
@@ -115,6 +118,7 @@ using namespace llvm;
 constexpr const char* kOptionalPasses[] = {
     "adjacent-loads",
     "affine-lanes",
+    "asynchronous-copies",
     "atomic-prefetch",
     "cluster-stores",
     "coarsened-addresses",
@@ -149,8 +153,10 @@ constexpr const char* kOptionalPasses[] = {
     "store-forwarding",
     "tensor-products",
     "thread-coarsening",
+    "threadgroup-copies",
     "threadgroup-versioning",
     "tile-multibuffering",
+    "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -292,6 +298,8 @@ void expose_addresses(Pipeline& pipeline, Function& body) {
 
 void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelParameter> parameters) {
   const KernelUnit& unit = pipeline.request().unit;
+  if (pipeline.request().target.kind == DeviceKind::kNvidia)
+    pipeline.run(optional("vector-copies"), body, [&] { return load_and_store_copies(body); });
   // Before guards: ranges of components and constant shapes prove accesses to be inside.
   pipeline.run("component-extractions", body, [&] { extract_components(body); });
   pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
@@ -900,6 +908,10 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run_llvm(kCleanUpForGpu, module);
   // While loops are short: what is unrolled and vectorized afterwards has no guards.
   pipeline.run_pass(optional("guarded-loop-versioning"), GuardedLoopVersioningPass(), kernel);
+  // Once guards are gone, and while a tile is copied by a loop.
+  if (unit.form.has_known_threads() && (unit.form.is_one_row || unit.form.threadgroups_are_even))
+    pipeline.run(optional("threadgroup-copies"), kernel,
+                 [&] { return vectorize_threadgroup_copies(kernel, pipeline.analyses(), unit.form.threads[0]); });
   // Once it is seen which loops LLVM's own limits leave.
   pipeline.run(optional("partial-unrolling"), kernel,
                [&] { return mark_short_loops_to_unroll(kernel, pipeline.analyses()); });
@@ -915,7 +927,9 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   // After the last simplification: InstCombine would compare offsets again.
   pipeline.run(optional("guard-indices"), kernel, [&] { return compare_indices_in_guards(kernel); });
   pipeline.run_llvm("early-cse", kernel);
-  pipeline.run("alignments", kernel, [&] { reduce_alignments_to_known(kernel); });
+  pipeline.run("alignments", kernel, [&] { set_known_alignments(kernel); });
+  // Once it is known which copies are aligned; LLVM's vectors are made later.
+  if (number >= 80) pipeline.run(optional("asynchronous-copies"), kernel, [&] { return copy_asynchronously(kernel); });
   // Single accesses of what LLVM will not see any more once they are predicated.
   pipeline.run(optional("adjacent-loads"), kernel, [&] { return merge_adjacent_loads(kernel); });
   // Before accesses become predicated instructions, which end a block.

@@ -30,4 +30,11 @@ inline void mark_uniform(llvm::Instruction& exchange) {
   exchange.setMetadata(kUniform, llvm::MDNode::get(exchange.getContext(), {}));
 }
 
+/// On a load or store whose alignment is proved.
+inline constexpr const char* kAligned = "kiln.aligned";
+
+inline void mark_aligned(llvm::Instruction& access) {
+  access.setMetadata(kAligned, llvm::MDNode::get(access.getContext(), {}));
+}
+
 }  // namespace kiln

@@ -23,6 +23,7 @@
 #include <set>
 #include <vector>
 
+#include "compiler/analysis/offset_zeros.h"
 #include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/value_ranges.h"
 #include "compiler/ir/guard_zeros.h"
@@ -33,6 +34,9 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
+
+// Low bits of an offset that are looked for: no access is wider than 64 bytes.
+constexpr unsigned kMostZeros = 6;
 
 // The memory that an access through a pointer may reach: `bytes` bytes from `first` on. Stores may reach `writable` of
 // them (all or none).
@@ -479,7 +483,10 @@ class Guards {
     if (!is_inside && !is_start) {
       if (!ranges_) ranges_.emplace(body_, limits_);
       ConstantRange range = ranges_->offset_at(pointer, access.getParent());
-      is_inside = range.isEmptySet() || range.getUnsignedMax().ule(*bytes - size);
+      // The range of `4 * k` ends at a multiple of four.
+      APInt last = range.getUnsignedMax();
+      last.clearLowBits(known_zeros_of_offset(*pointer, layout_, kMostZeros));
+      is_inside = range.isEmptySet() || last.ule(*bytes - size);
     }
     if (is_inside) proved_.insert({&access, pointer});
   }

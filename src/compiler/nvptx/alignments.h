@@ -1,9 +1,10 @@
-// Alignments of accesses, as far as they can be proved.
+// Alignments of accesses, as they can be proved.
 //
 // A misaligned access ends the program on a GPU, and Clang takes alignments from pointer types, which a body's cast may
-// have made up: `*(device half2*)((device half*)x + 1)`. This pass therefore reduces the alignment of an access to what
+// have made up: `*(device half2*)((device half*)x + 1)`. This pass therefore sets the alignment of an access to what
 // follows from its pointer's origin and the offsets added to it. LLVM splits accesses whose alignment then does not
-// suffice.
+// suffice, and merges adjacent ones whose alignment does: it looks once addresses are counters of loops, whose
+// alignment it no longer sees.
 #pragma once
 
 #include <llvm/IR/DataLayout.h>
@@ -15,6 +16,6 @@ namespace kiln {
 /// At most 16.
 llvm::Align known_alignment(llvm::Value& pointer, const llvm::DataLayout& layout);
 
-void reduce_alignments_to_known(llvm::Function& function);
+void set_known_alignments(llvm::Function& function);
 
 }  // namespace kiln

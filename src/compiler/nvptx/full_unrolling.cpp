@@ -199,9 +199,9 @@ class Unrolling {
   }
 
   // Whether nothing is left of an instruction once counters are constants: arithmetic of counters, and accesses of
-  // small arrays with their guards.
+  // small arrays with their guards. Elements of vectors are registers.
   bool disappears(Instruction& instruction) {
-    if (isa<PHINode, BranchInst>(instruction)) return true;
+    if (isa<PHINode, BranchInst, ExtractElementInst, InsertElementInst, BitCastInst>(instruction)) return true;
     if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) return is_small_array(*address);
     if (const Value* pointer = getLoadStorePointerOperand(&instruction)) return is_small_array(*pointer);
     LoopSet loops;

@@ -72,6 +72,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
+#include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
@@ -79,6 +80,7 @@
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/adjacent_loads.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/asynchronous_copies.h"
 #include "compiler/nvptx/component_conditions.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
@@ -90,6 +92,7 @@
 #include "compiler/nvptx/simdgroup_collectives.h"
 #include "compiler/nvptx/simdgroup_masks.h"
 #include "compiler/nvptx/tensor_products.h"
+#include "compiler/nvptx/threadgroup_copies.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/opt/access_shapes.h"
 #include "compiler/vectorize/cluster_stores.h"
@@ -216,6 +219,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
       {"component-extractions", [](Function& f, State&) { extract_components(f); }},
+      {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
       {"warp-masks",
        [](Function& f, State& s) {
@@ -306,7 +310,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State&) { lower_values(f, f.getArg(f.arg_size() - 1), CpuImageKind::kLoop); }},
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
-      {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
+      {"alignments", [](Function& f, State&) { set_known_alignments(f); }},
+      {"asynchronous-copies", [](Function& f, State&) { copy_asynchronously(f); }},
       {"component-conditions", [](Function& f, State&) { split_vector_conditions(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
@@ -325,6 +330,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       {"tensor-products", [](Function& f, State& s) { multiply_by_tensor_cores(f, s.points, s.masks, s.options.map); }},
       {"thread-index", [](Function& f, State&) { split_thread_index(f); }},
+      {"threadgroup-copies",
+       [](Function& f, State& s) { vectorize_threadgroup_copies(f, s.runner.functions(), s.unit.form.threads[0]); }},
       {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
   };
   return passes;

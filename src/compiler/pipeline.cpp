@@ -84,6 +84,7 @@
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/execution_cost.h"
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
@@ -410,13 +411,17 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.keep_stage("components", *group.getParent());
 
   // The cost is known best here, and most of the time of a compilation is still to come.
-  auto refuse_long = [&] {
+  auto refuse = [&] {
     if (takes_long_bodies) return std::string();
     const auto& divergence = functions.getResult<DivergenceAnalysis>(group);
-    return refuse_by_cost(widening_cost(group, divergence, vector_isa), has_points);
+    std::string reason = refuse_by_cost(widening_cost(group, divergence, vector_isa), has_points);
+    // At convergence points the scalar engine suspends each thread, which takes longer than any access.
+    if (reason.empty() && !has_points)
+      reason = refuse_by_execution_cost(execution_cost(group, divergence, functions, vector_isa));
+    return reason;
   };
   if (!has_points)
-    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+    if (std::string reason = refuse(); !reason.empty()) return reason;
   // Before structurization, which would make divergent paths to a barrier one path.
   if (!pipeline.query("barrier-uniformity", group,
                       [&] { return barriers_are_uniform(group, functions, blocks_with(group, is_barrier)); }))
@@ -436,7 +441,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   if (!linearize(is_barrier) || !(are_all_barriers || linearize(is_point))) return kExitsTooLate;
   // Barriers that are not uniform are reported first, however long the body is.
   if (has_points)
-    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+    if (std::string reason = refuse(); !reason.empty()) return reason;
   // After the last InstCombine, which narrows guards, and before other conditions become guards of atomics.
   pipeline.run("guard-extension", group,
                [&] { return extend_guards(group, functions.getResult<DivergenceAnalysis>(group)); });

@@ -87,6 +87,7 @@
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/execution_cost.h"
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
@@ -418,13 +419,17 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.keep_stage("components", *group.getParent());
 
   // The cost is known best here, and most of the time of a compilation is still to come.
-  auto refuse_long = [&] {
+  auto refuse = [&] {
     if (takes_long_bodies) return std::string();
     const auto& divergence = functions.getResult<DivergenceAnalysis>(group);
-    return refuse_by_cost(widening_cost(group, divergence, vector_isa), has_points);
+    std::string reason = refuse_by_cost(widening_cost(group, divergence, vector_isa), has_points);
+    // At convergence points the scalar engine suspends each thread, which takes longer than any access.
+    if (reason.empty() && !has_points)
+      reason = refuse_by_execution_cost(execution_cost(group, divergence, functions, vector_isa));
+    return reason;
   };
   if (!has_points)
-    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+    if (std::string reason = refuse(); !reason.empty()) return reason;
   // Before structurization, which would make divergent paths to a barrier one path.
   if (!pipeline.query("barrier-uniformity", group,
                       [&] { return barriers_are_uniform(group, functions, blocks_with(group, is_barrier)); }))
@@ -444,7 +449,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   if (!linearize(is_barrier) || !(are_all_barriers || linearize(is_point))) return kExitsTooLate;
   // Barriers that are not uniform are reported first, however long the body is.
   if (has_points)
-    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+    if (std::string reason = refuse(); !reason.empty()) return reason;
   // After the last InstCombine, which narrows guards, and before other conditions become guards of atomics.
   pipeline.run("guard-extension", group,
                [&] { return extend_guards(group, functions.getResult<DivergenceAnalysis>(group)); });
@@ -518,19 +523,29 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     whole = pipeline.run(optional("function-versioning"), group,
                          [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });
   Function* slow = &group;
-  if (whole && body && !has_atomics && group.getInstructionCount() > kLongSlowVersion) {
+  const bool may_be_scalar = body && !has_atomics && group.getInstructionCount() > kLongSlowVersion;
+  auto run_slow_threads_in_turn = [&] {
+    pipeline.run("thread-values", *body,
+                 [&] { lower_values(*body, body->getArg(body->arg_size() - 1), CpuImageKind::kLoop); });
+    slow = &pipeline
+                .run("scalar-simdgroup", module,
+                     [&]() -> std::reference_wrapper<Function> { return add_scalar_simdgroup(*body, unit); })
+                .get();
+    pipeline.run("inline-body", module, [&] { inline_into_callers(module, {body}); });
+  };
+  if (whole && may_be_scalar) {
     pipeline.run_llvm("instsimplify", *whole);
     pipeline.run("known-branches", *whole, [&] { return fold_known_branches(*whole); });
-    if (pipeline.run(optional("scalar-slow-version"), *whole, [&] { return take_fewer_threads(*whole, vector_isa); })) {
-      pipeline.run("thread-values", *body,
-                   [&] { lower_values(*body, body->getArg(body->arg_size() - 1), CpuImageKind::kLoop); });
-      slow = &pipeline
-                  .run("scalar-simdgroup", module,
-                       [&]() -> std::reference_wrapper<Function> { return add_scalar_simdgroup(*body, unit); })
-                  .get();
-      pipeline.run("inline-body", module, [&] { inline_into_callers(module, {body}); });
-    }
+    if (pipeline.run(optional("scalar-slow-version"), *whole, [&] { return take_fewer_threads(*whole, vector_isa); }))
+      run_slow_threads_in_turn();
   }
+  // Without masks in registers of their own there are two copies of vector code. One runs simdgroups that are not full,
+  // of which a launch has one if its rows are whole simdgroups.
+  const bool has_masks = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
+                         none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
+  if (!whole && !halves_share && !has_masks && may_be_scalar && unit.form.rows_are_simdgroups &&
+      pipeline.run(optional("scalar-slow-version"), group, [] { return true; }))
+    run_slow_threads_in_turn();
   const bool is_scalar = slow != &group;
   if (body && !is_scalar) pipeline.erase(*body);
   output.run_function = kRowFunction;
@@ -548,19 +563,21 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     pipeline.run("row-loops", row, [&] { run_coarsened(row, *full, group); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {full}); });
   } else {
-    const bool is_masked = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
-                           none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
-    pipeline.run("row-loops", row,
-                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_simdgroup_pairs); });
+    pipeline.run("row-loops", row, [&] {
+      if (has_masks)
+        run_with_masks(row, group, unit.form.rows_are_simdgroup_pairs);
+      else
+        run_in_groups(row, group, *slow, unit.form.rows_are_simdgroup_pairs);
+    });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.
-  if (whole || halves_share) {
+  if (whole || halves_share || is_scalar) {
     slow->setLinkage(GlobalValue::InternalLinkage);
     slow->addFnAttr(Attribute::NoInline);
     if (!has_atomics) slow->setNoSync();
   }
-  if (is_scalar) pipeline.erase(group);
+  if (is_scalar && whole) pipeline.erase(group);
   optimize(pipeline, module);
   if (halves_share) {
     // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.

@@ -134,14 +134,38 @@ def test_a_very_long_body_is_refused_by_its_length():
         )
 
 
-def run(source: str, x: np.ndarray) -> np.ndarray:
+@pytest.mark.skipif(not has_avx2, reason="the processor has no AVX2")
+def test_long_branches_have_vector_code_once_without_mask_registers():
+    """Simdgroups that are not full, of which a launch of whole simdgroups has one, run one thread after the other."""
+    program = (
+        "import sys\n"
+        "sys.path.insert(0, 'tests/python')\n"
+        "import test_compile_growth as growth\n"
+        "growth.test_values_of_a_decision_tree(125, 128)\n"
+        "bodies = [growth.KINDS['leaves of a tree'][0](leaves) for leaves in (16, 125)]\n"
+        "made = [[one.name for one in growth.compile_once(body)[0].passes()] for body in bodies]\n"
+        "print(['scalar-simdgroup' in names for names in made])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "KILN_CPU_ENGINE": "simd", "KILN_CPU_ISA": "avx2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[False, True]\n"
+
+
+def run(source: str, x: np.ndarray, threads: int = 100) -> np.ndarray:
     kernel = kiln.metal_kernel("long", ["x"], ["y"], source)
     (y,) = kernel(
         inputs=[x],
         output_shapes=[x.shape],
         output_dtypes=["float32"],
         grid=(x.size, 1, 1),
-        threadgroup=(100, 1, 1),
+        threadgroup=(threads, 1, 1),
     )
     return y
 
@@ -186,8 +210,10 @@ def test_values_of_unrolled_products(side):
     assert (run(KINDS["multiply-adds"][0](side * side), x) == (c * a).sum(axis=0)).all()
 
 
-@pytest.mark.parametrize("leaves", [32, 250, 600])
-def test_values_of_a_decision_tree(leaves):
+# 1000 threads are not whole simdgroups. In threadgroups of 128 their last ones run in turn if the code is long.
+@pytest.mark.parametrize("threads", [100, 128])
+@pytest.mark.parametrize("leaves", [32, 125, 250, 600])
+def test_values_of_a_decision_tree(leaves, threads):
     x = np.random.default_rng(leaves).integers(0, 60, 1000).astype(np.float32)
 
     def value(low: int, high: int, s: np.float32) -> float:
@@ -200,7 +226,7 @@ def test_values_of_a_decision_tree(leaves):
         return low + 0.25
 
     expected = np.array([value(0, leaves, s) for s in x], np.float32)
-    assert (run(KINDS["leaves of a tree"][0](leaves), x) == expected).all()
+    assert (run(KINDS["leaves of a tree"][0](leaves), x, threads) == expected).all()
 
 
 def test_a_loop_around_loops_over_simdgroups_stays_a_loop():

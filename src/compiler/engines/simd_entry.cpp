@@ -36,7 +36,7 @@ Function& add_simd_row(Function& group) {
   return add_function(group, kRowFunction, {pointer, pointer, number, number});
 }
 
-void run_in_groups(Function& row, Function& group, bool in_pairs) {
+void run_in_groups(Function& row, Function& group, Function& part_of_group, bool in_pairs) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
   BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *whole = block("whole"), *rest = block("rest"),
@@ -47,19 +47,19 @@ void run_in_groups(Function& row, Function& group, bool in_pairs) {
   builder.SetInsertPoint(next);
   PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
   builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
-  auto call = [&](Value* threads) {
+  auto call = [&](Function& function, Value* threads) {
     Value *half = in_pairs ? half_at(x, builder) : builder.getInt32(0), *first_row = builder.getInt32(0);
-    builder.CreateCall(&group, {row.getArg(0), row.getArg(1), half, first_row, x, threads});
+    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), half, first_row, x, threads});
   };
   builder.SetInsertPoint(whole);
-  call(lanes);
+  call(group, lanes);
   x->addIncoming(builder.getInt32(0), entry);
   x->addIncoming(builder.CreateAdd(x, lanes), whole);
   builder.CreateBr(next);
   builder.SetInsertPoint(rest);
   builder.CreateCondBr(builder.CreateICmpULT(x, count), part, end);
   builder.SetInsertPoint(part);
-  call(builder.CreateSub(count, x));
+  call(part_of_group, builder.CreateSub(count, x));
   builder.CreateBr(end);
   builder.SetInsertPoint(end);
   builder.CreateRetVoid();

@@ -17,8 +17,9 @@ inline constexpr const char* kRowFunction = "__kiln_simd_row";
 llvm::Function& add_simd_row(llvm::Function& group);
 
 /// Fills `row` with a loop over full simdgroups, which need no mask, and a call for the remaining threads. `in_pairs`:
-/// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h).
-void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_pairs);
+/// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h). `part_of_group` runs the remaining
+/// threads; it may be `group`.
+void run_in_groups(llvm::Function& row, llvm::Function& group, llvm::Function& part_of_group, bool in_pairs);
 
 /// The same with one call, so that long code is there once: full simdgroups have a mask, too.
 void run_with_masks(llvm::Function& row, llvm::Function& group, bool in_pairs);

@@ -5,6 +5,8 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/ReplaceConstant.h>
 
+#include "compiler/ir/guard_zeros.h"
+
 namespace kiln {
 
 using namespace llvm;
@@ -78,6 +80,12 @@ void share_sinks(Module& module) {
 bool is_sink(const Value* pointer) {
   const auto* variable = dyn_cast<GlobalVariable>(pointer->stripPointerCasts());
   return variable && variable->getName().starts_with(kSink);
+}
+
+const Value* unguarded(const Value* pointer) {
+  const auto* select = dyn_cast<SelectInst>(pointer);
+  if (select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()))) return select->getTrueValue();
+  return pointer;
 }
 
 }  // namespace kiln

@@ -22,4 +22,7 @@ void share_sinks(llvm::Module& module);
 
 bool is_sink(const llvm::Value* pointer);
 
+/// The address that a guarded access uses if its check passes; any other one is itself.
+const llvm::Value* unguarded(const llvm::Value* pointer);
+
 }  // namespace kiln

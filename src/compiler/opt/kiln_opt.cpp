@@ -97,6 +97,7 @@
 #include "compiler/opt/access_shapes.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/execution_cost.h"
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
@@ -237,6 +238,13 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) {
          if (linearize_early_exits(f, s.threads(), blocks_with(f, is_point)) == EarlyExits::kTooLate)
            answer(f.getName().str(), kExitsTooLate);
+       }},
+      {"execution-cost",
+       [](Function& f, State& s) {
+         const auto& divergence = s.threads().getResult<DivergenceAnalysis>(f);
+         const ExecutionCost cost = execution_cost(f, divergence, s.threads(), s.vector_isa);
+         const std::string reason = refuse_by_execution_cost(cost);
+         answer(f.getName().str(), reason.empty() ? "vectors pay" : reason);
        }},
       {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",

@@ -7,7 +7,6 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/simdgroup.h"
 #include "core/text.h"
 
@@ -69,12 +68,6 @@ class AffineLanes {
 Type* accessed_type(const Instruction& access) {
   const auto* store = dyn_cast<StoreInst>(&access);
   return store ? store->getValueOperand()->getType() : access.getType();
-}
-
-const Value* unguarded(const Value* pointer) {
-  const auto* select = dyn_cast<SelectInst>(pointer);
-  if (select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()))) return select->getTrueValue();
-  return pointer;
 }
 
 }  // namespace

@@ -107,6 +107,7 @@
 #include "compiler/workgroup/tile_multibuffering.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/int4_to_float.h"
+#include "core/device_traits.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -299,7 +300,7 @@ void expose_addresses(Pipeline& pipeline, Function& body) {
 
 void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelParameter> parameters) {
   const KernelUnit& unit = pipeline.request().unit;
-  if (pipeline.request().target.kind == DeviceKind::kNvidia)
+  if (traits_of(pipeline.request().target.kind).has_vector_accesses)
     pipeline.run(optional("vector-copies"), body, [&] { return load_and_store_copies(body); });
   // Before guards: ranges of components and constant shapes prove accesses to be inside.
   pipeline.run("component-extractions", body, [&] { extract_components(body); });

@@ -32,6 +32,8 @@ struct DeviceTraits {
   bool has_nvrtc;
   // Threadgroup memory whose size the call gives is part of the code, not of the launch.
   bool compiles_dynamic_memory;
+  // Each thread of a simdgroup loads or stores up to 16 bytes by the same instruction; elsewhere vectors are split.
+  bool has_vector_accesses;
   // Most dimensions of an input of a Metal body that uses its shape.
   size_t most_shape_dimensions;
   FormUse form_use;
@@ -44,6 +46,7 @@ inline constexpr DeviceTraits kDeviceTraits[] = {
      .is_asynchronous = false,
      .has_nvrtc = false,
      .compiles_dynamic_memory = true,
+     .has_vector_accesses = false,
      .most_shape_dimensions = SIZE_MAX,
      .form_use = FormUse::kSimdgroups},
     {.kind = DeviceKind::kNvidia,
@@ -52,6 +55,7 @@ inline constexpr DeviceTraits kDeviceTraits[] = {
      .is_asynchronous = true,
      .has_nvrtc = true,
      .compiles_dynamic_memory = false,
+     .has_vector_accesses = true,
      .most_shape_dimensions = kPaddedDimensions,
      .form_use = FormUse::kWholeRow},
 };

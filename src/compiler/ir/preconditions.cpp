@@ -208,6 +208,7 @@ ArrayRef<PassRow> pass_rows() {
       {"structurize", {&kHasNoSwitches, &kHasNoIterations}},
       {"reload-inputs", {&kHasNoSwitches, &kHasNoIterations}},
       {"thread-coarsening", {&kHasNoSwitches, &kHasNoIterations}},
+      {"execution-cost", {&kHasNoMasks, &kHasNoIterations}},
       {"widen", {&kHasNoSwitches, &kHasNoMasks, &kHasNoIterations}},
       // The SIMD engine's functions for rows, simdgroups and threadgroups.
       {"restore-sinks", {&kHasNoLanes}},

@@ -102,7 +102,7 @@ class Steps {
   uint64_t bits_of(uint64_t factor) const { return factor * (threads_ - 1); }
 
   // Whether adding factor * r to A, in a type of this width, sets bits that are zero, so that no other bit changes.
-  bool is_apart(const Step& step, unsigned width) const {
+  bool has_no_carry(const Step& step, unsigned width) const {
     return step.factor == 0 || (std::has_single_bit(step.factor) &&
                                 bits_of(step.factor) < uint64_t{1} << std::min({step.zeros, width, 63U}));
   }
@@ -122,7 +122,8 @@ class Steps {
       case Instruction::ZExt:
       case Instruction::SExt: {
         std::optional<Step> step = of(*operation->getOperand(0), depth);
-        if (step && !is_apart(*step, operation->getOperand(0)->getType()->getScalarSizeInBits())) return std::nullopt;
+        if (step && !has_no_carry(*step, operation->getOperand(0)->getType()->getScalarSizeInBits()))
+          return std::nullopt;
         return step;
       }
       case Instruction::Add:
@@ -203,7 +204,7 @@ class Steps {
         if (!step || bytes.isScalable()) return std::nullopt;
         // Narrower indices are extended.
         const unsigned width = index.getOperand()->getType()->getScalarSizeInBits();
-        if (width < 64 && !is_apart(*step, width)) return std::nullopt;
+        if (width < 64 && !has_no_carry(*step, width)) return std::nullopt;
         part = scaled(*step, bytes.getFixedValue());
       }
       sum = {sum.factor + part.factor, std::min(sum.zeros, part.zeros)};
@@ -248,7 +249,7 @@ class Steps {
       return scaled(*left, uint64_t{1} << number);
     }
     // What is left looks at single bits.
-    if (!is_apart(*left, width)) return std::nullopt;
+    if (!has_no_carry(*left, width)) return std::nullopt;
     const uint64_t bits = bits_of(left->factor);
     switch (opcode) {
       case Instruction::And:
@@ -675,8 +676,8 @@ class Rewriter {
     for (const Copy& copy : loop_.copies) add(copy);
     Value* next = builder_.CreateNUWAdd(count, builder_.getInt32(loop_.threads));
     count->addIncoming(next, block_);
-    Value* again = builder_.CreateICmpULT(next, builder_.getInt32(static_cast<uint32_t>(loop_.trips)));
-    builder_.CreateCondBr(again, block_, exit);
+    Value* is_more = builder_.CreateICmpULT(next, builder_.getInt32(static_cast<uint32_t>(loop_.trips)));
+    builder_.CreateCondBr(is_more, block_, exit);
 
     entry->getTerminator()->replaceSuccessorWith(old, block_);
     for (PHINode& phi : exit->phis()) phi.addIncoming(phi.getIncomingValueForBlock(old), block_);

@@ -1,11 +1,14 @@
 #include "compiler/lowering/vector_copies.h"
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <cstdint>
+
+#include "compiler/ir/sections.h"
 
 namespace kiln {
 
@@ -23,6 +26,11 @@ Type* type_of(uint64_t bytes, IRBuilderBase& builder) {
   }
 }
 
+bool is_in_threadgroup_memory(const Value& address) {
+  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(&address));
+  return variable && variable->getSection() == kThreadgroupSection;
+}
+
 }  // namespace
 
 bool load_and_store_copies(Function& body) {
@@ -30,7 +38,7 @@ bool load_and_store_copies(Function& body) {
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
     auto* copy = dyn_cast<MemTransferInst>(&instruction);
     auto* length = copy ? dyn_cast<ConstantInt>(copy->getLength()) : nullptr;
-    if (!length || copy->isVolatile()) continue;
+    if (!length || copy->isVolatile() || !is_in_threadgroup_memory(*copy->getDest())) continue;
     IRBuilder<> builder(copy);
     Type* type = type_of(length->getZExtValue(), builder);
     if (!type) continue;

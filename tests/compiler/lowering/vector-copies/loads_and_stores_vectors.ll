@@ -3,6 +3,8 @@
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
 
+@tile = internal global [64 x float] poison, section "kiln.threadgroup", align 16
+
 ; CHECK-LABEL: @sizes(
 ; CHECK-NOT: memcpy
 ; CHECK: %[[A:.*]] = load <4 x i32>, ptr %x, align 16
@@ -14,7 +16,8 @@ target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
 ; CHECK: %[[D:.*]] = load i16, ptr %x, align 1
 ; CHECK-NEXT: store i16 %[[D]], ptr %y, align 1
 ; CHECK-NEXT: ret void
-define void @sizes(ptr %x, ptr %y) {
+define void @sizes(ptr %x, i64 %i) {
+  %y = getelementptr float, ptr @tile, i64 %i
   call void @llvm.memcpy.p0.p0.i64(ptr align 4 %y, ptr align 16 %x, i64 16, i1 false)
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %y, ptr align 8 %x, i64 8, i1 false)
   call void @llvm.memcpy.p0.p0.i64(ptr align 4 %y, ptr align 4 %x, i64 4, i1 false)

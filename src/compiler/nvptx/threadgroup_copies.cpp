@@ -497,7 +497,7 @@ class Finder {
         return &other != &copy && threadgroup_variable_of(*other.store->getPointerOperand()) == variable;
       };
       if (!variable || any_of(found.copies, shares) || !moves_on(*copy.store, found)) return std::nullopt;
-      if (!barriers_after_lone_stores(*variable, {copy.store})) return std::nullopt;
+      if (!interval_of_lone_stores(*variable, {copy.store})) return std::nullopt;
     }
     for (uint64_t threads = kCopyBytes / found.element_bytes; threads > 1; threads /= 2)
       if (may_group(found, static_cast<unsigned>(threads))) {

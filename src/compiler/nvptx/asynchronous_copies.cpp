@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/ir/metadata.h"
 #include "compiler/nvptx/barrier_intervals.h"
 #include "compiler/nvptx/ptx_generator.h"
 
@@ -68,9 +69,12 @@ SmallVector<Copies> copies_in(BasicBlock& block) {
   return found;
 }
 
-// Whether no two of the stores write to the same memory.
-bool are_disjoint(ArrayRef<Instruction*> stores, AAResults& aliases) {
-  if (stores.size() > kMostCopies) return false;
+// Whether the stores write to an address once in their interval, all together.
+bool write_once(ArrayRef<Instruction*> stores, bool is_repeated, AAResults& aliases) {
+  const MDNode* node = stores.front()->getMetadata(kDisjoint);
+  if (node && all_of(stores, [&](const Instruction* store) { return store->getMetadata(kDisjoint) == node; }))
+    return true;
+  if (is_repeated || stores.size() > kMostCopies) return false;
   auto location = [](const Instruction* store) {
     return MemoryLocation(getLoadStorePointerOperand(store), LocationSize::precise(kCopiedBytes));
   };
@@ -90,7 +94,7 @@ bool copy_asynchronously(Function& function, FunctionAnalysisManager& analyses) 
   for (BasicBlock& block : function) {
     for (const Copies& copies : copies_in(block)) {
       std::optional<BarrierInterval> interval = interval_of_lone_stores(*copies.variable, copies.stores);
-      if (!interval || interval->is_repeated || !are_disjoint(copies.stores, aliases)) continue;
+      if (!interval || !write_once(copies.stores, interval->is_repeated, aliases)) continue;
       waits.insert(interval->barriers.begin(), interval->barriers.end());
       for (Instruction* instruction : copies.stores) {
         auto& store = *cast<StoreInst>(instruction);

@@ -6,9 +6,9 @@
 //
 // A load and a store become such a copy if nothing else uses what is loaded, the memory that is read does not change
 // during a launch, and nothing else accesses the threadgroup variable between the barriers around the store
-// (barrier_intervals.h): the store may be done at any time in between. Such copies of one thread are done in any order.
-// So its copies in an interval must be proved to write to different addresses, and be executed once. The wait is
-// `cp.async.wait_all`, before each of the barriers that end the interval.
+// (barrier_intervals.h): the store may be done at any time in between. A thread's asynchronous copies have no order. So
+// those of an interval must write to different addresses, which alias analysis proves, or threadgroup_copies.h of a
+// loop's copies. The wait is `cp.async.wait_all`, before each of the barriers that end the interval.
 //
 // Rejected: copies of 4 bytes, which every thread of most tiles makes. A scan, a product of floats and a Gaussian
 // filter took 6, 8 and 11 % longer than with a load and a store. And copies of guarded loads by the operand that says

@@ -60,6 +60,17 @@ bool is_hardware_barrier(const Instruction& instruction) {
          (call->getIntrinsicID() == Intrinsic::nvvm_barrier0 || call->getIntrinsicID() == Intrinsic::nvvm_barrier_sync);
 }
 
+bool reaches_without_barrier(BasicBlock& from, const BasicBlock& to) {
+  SmallPtrSet<BasicBlock*, 16> seen;
+  SmallVector<BasicBlock*> work{&from};
+  while (!work.empty()) {
+    BasicBlock* block = work.pop_back_val();
+    if (block == &to) return true;
+    if (seen.insert(block).second && none_of(*block, is_hardware_barrier)) append_range(work, successors(block));
+  }
+  return false;
+}
+
 GlobalVariable* threadgroup_variable_of(Value& address) {
   auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(&address, /*MaxLookup=*/0));
   return variable && variable->getAddressSpace() == kSharedSpace ? variable : nullptr;

@@ -19,6 +19,9 @@ namespace kiln {
 /// Whether the instruction is a barrier of the threadgroup, once it is lowered.
 bool is_hardware_barrier(const llvm::Instruction& instruction);
 
+/// Whether a path without a barrier leads from the block's beginning to the other block's.
+bool reaches_without_barrier(llvm::BasicBlock& from, const llvm::BasicBlock& to);
+
 /// The threadgroup variable in which the address certainly is; null where that is not known.
 llvm::GlobalVariable* threadgroup_variable_of(llvm::Value& address);
 

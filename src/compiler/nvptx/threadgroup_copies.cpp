@@ -501,6 +501,8 @@ class Finder {
     has_changed_ |= replace_sums(*block);
     CopyLoop found{.block = block, .trips = 0, .element_bytes = 0, .copies = {}};
     if (!find_copies(found)) return std::nullopt;
+    // Otherwise a thread might write twice to an address in iterations that different threads would get.
+    if (reaches_without_barrier(*loop.getExitBlock(), *block)) return std::nullopt;
     found.trips = trips_of(loop);
     if (found.trips < 2) return std::nullopt;
     for (const Copy& copy : found.copies) {
@@ -657,7 +659,10 @@ class Finder {
 class Rewriter {
  public:
   Rewriter(Function& function, const CopyLoop& loop, uint32_t width, const SmallPtrSetImpl<Value*>& thread_values)
-      : loop_(loop), thread_values_(thread_values), builder_(&*function.getEntryBlock().getFirstInsertionPt()) {
+      : loop_(loop),
+        thread_values_(thread_values),
+        disjoint_(MDNode::getDistinct(function.getContext(), {})),
+        builder_(&*function.getEntryBlock().getFirstInsertionPt()) {
     CallInst* x = builder_.CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
     x->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, width)));
     const uint32_t groups = width / loop.threads;
@@ -705,6 +710,7 @@ class Rewriter {
     // Once the loop is unrolled, the proof is lost.
     mark_aligned(*load);
     mark_aligned(*store);
+    store->setMetadata(kDisjoint, disjoint_);
   }
 
   // The value that the first thread of the group has in the iteration.
@@ -734,6 +740,7 @@ class Rewriter {
 
   const CopyLoop& loop_;
   const SmallPtrSetImpl<Value*>& thread_values_;
+  MDNode* const disjoint_;
   IRBuilder<> builder_;
   BasicBlock* block_ = nullptr;
   Value *first_thread_ = nullptr, *first_iteration_ = nullptr, *iteration_ = nullptr;

@@ -18,7 +18,7 @@ target triple = "nvptx64-nvidia-cuda"
 ; CHECK: %[[COUNT:.*]] = phi i32 [ 0, %entry ], [ %[[NEXT:.*]], %loop.vectors ]
 ; CHECK: add i32 %[[ROUND]], %[[COUNT]]
 ; CHECK: %[[VALUE:.*]] = load <4 x i32>, ptr addrspace(1) %{{.*}}, align 16, !invariant.load
-; CHECK: store <4 x i32> %[[VALUE]], ptr addrspace(3) %{{.*}}, align 16
+; CHECK: store <4 x i32> %[[VALUE]], ptr addrspace(3) %{{.*}}, align 16, {{.*}}!kiln.disjoint
 ; CHECK: %[[NEXT]] = add nuw i32 %[[COUNT]], 8
 ; CHECK: icmp ult i32 %[[NEXT]], 16
 ; CHECK-NOT: half

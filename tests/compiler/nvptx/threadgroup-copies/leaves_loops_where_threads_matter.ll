@@ -426,6 +426,39 @@ end:
   ret void
 }
 
+; An outer loop without a barrier repeats the copies. A thread's element of one iteration goes where its element of the
+; one before went: that of the last iteration must stay.
+; CHECK-LABEL: @repeated_without_a_barrier(
+; CHECK-NOT: .vectors:
+; CHECK: ret void
+define void @repeated_without_a_barrier(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  br label %outer
+outer:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %latch ]
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %outer ], [ %next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %shift = shl i64 %k, 7
+  %j = add i64 %i.wide, %shift
+  %to = getelementptr float, ptr addrspace(3) @tile, i64 %j
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %more = icmp ult i32 %next, 1024
+  br i1 %more, label %loop, label %latch
+latch:
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, 3
+  br i1 %k.more, label %outer, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 declare void @llvm.nvvm.barrier0()

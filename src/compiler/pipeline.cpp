@@ -947,7 +947,9 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run_llvm("early-cse", kernel);
   pipeline.run("alignments", kernel, [&] { set_known_alignments(kernel); });
   // Once it is known which copies are aligned; LLVM's vectors are made later.
-  if (number >= 80) pipeline.run(optional("asynchronous-copies"), kernel, [&] { return copy_asynchronously(kernel); });
+  if (number >= 80)
+    pipeline.run(optional("asynchronous-copies"), kernel,
+                 [&] { return copy_asynchronously(kernel, pipeline.analyses()); });
   // Single accesses of what LLVM will not see any more once they are predicated.
   pipeline.run(optional("adjacent-loads"), kernel, [&] { return merge_adjacent_loads(kernel); });
   // Before accesses become predicated instructions, which end a block.

@@ -30,6 +30,10 @@ inline void mark_uniform(llvm::Instruction& exchange) {
   exchange.setMetadata(kUniform, llvm::MDNode::get(exchange.getContext(), {}));
 }
 
+/// On the aligned stores of a loop: between two barriers, a thread writes to an address once with all that have this
+/// node.
+inline constexpr const char* kDisjoint = "kiln.disjoint";
+
 /// On a load or store whose alignment is proved.
 inline constexpr const char* kAligned = "kiln.aligned";
 

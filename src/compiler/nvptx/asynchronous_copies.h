@@ -6,22 +6,25 @@
 //
 // A load and a store become such a copy if nothing else uses what is loaded, the memory that is read does not change
 // during a launch, and nothing else accesses the threadgroup variable between the barriers around the store
-// (barrier_intervals.h): the store may be done at any time in between. The wait is `cp.async.wait_all`, before each of
-// the barriers that end the interval.
+// (barrier_intervals.h): the store may be done at any time in between. A thread's asynchronous copies have no order. So
+// those of an interval must write to different addresses, which alias analysis proves, or threadgroup_copies.h of a
+// loop's copies. The wait is `cp.async.wait_all`, before each of the barriers that end the interval.
 //
 // Rejected: copies of 4 bytes, which every thread of most tiles makes. A scan, a product of floats and a Gaussian
 // filter took 6, 8 and 11 % longer than with a load and a store. And copies of guarded loads by the operand that says
 // how many bytes are read, the rest being zeros. It needs a guard on the whole copy, which is rare once guards have
 // gone.
 //
-// Complexity: linear in the function for each variable and basic block with copies.
+// Complexity: linear in the function for each variable and interval with copies, and quadratic in the number of its
+// copies, which is limited.
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
 /// `function` has pointers with the address spaces that are known. Returns whether a copy was made.
-bool copy_asynchronously(llvm::Function& function);
+bool copy_asynchronously(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

@@ -60,18 +60,28 @@ bool is_hardware_barrier(const Instruction& instruction) {
          (call->getIntrinsicID() == Intrinsic::nvvm_barrier0 || call->getIntrinsicID() == Intrinsic::nvvm_barrier_sync);
 }
 
+bool reaches_without_barrier(BasicBlock& from, const BasicBlock& to) {
+  SmallPtrSet<BasicBlock*, 16> seen;
+  SmallVector<BasicBlock*> work{&from};
+  while (!work.empty()) {
+    BasicBlock* block = work.pop_back_val();
+    if (block == &to) return true;
+    if (seen.insert(block).second && none_of(*block, is_hardware_barrier)) append_range(work, successors(block));
+  }
+  return false;
+}
+
 GlobalVariable* threadgroup_variable_of(Value& address) {
   auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(&address, /*MaxLookup=*/0));
   return variable && variable->getAddressSpace() == kSharedSpace ? variable : nullptr;
 }
 
-std::optional<SmallVector<Instruction*>> barriers_after_lone_stores(const GlobalVariable& variable,
-                                                                    ArrayRef<Instruction*> stores) {
+std::optional<BarrierInterval> interval_of_lone_stores(const GlobalVariable& variable, ArrayRef<Instruction*> stores) {
   auto is_other_access = [&](Instruction& instruction) {
     return !is_contained(stores, &instruction) && may_access(instruction, variable);
   };
   BasicBlock* block = stores.front()->getParent();
-  SmallVector<Instruction*> barriers;
+  BarrierInterval interval;
   SmallPtrSet<BasicBlock*, 16> seen;
   SmallVector<BasicBlock*> work;
   bool is_alone = true;
@@ -79,7 +89,7 @@ std::optional<SmallVector<Instruction*>> barriers_after_lone_stores(const Global
   auto forward = [&](BasicBlock::iterator first, BasicBlock& within) {
     for (auto at = first; is_alone && at != within.end(); ++at) {
       if (is_hardware_barrier(*at)) {
-        if (!is_contained(barriers, &*at)) barriers.push_back(&*at);
+        if (!is_contained(interval.barriers, &*at)) interval.barriers.push_back(&*at);
         return false;
       }
       is_alone = !is_other_access(*at);
@@ -92,6 +102,7 @@ std::optional<SmallVector<Instruction*>> barriers_after_lone_stores(const Global
     BasicBlock* next = work.pop_back_val();
     if (seen.insert(next).second && forward(next->begin(), *next)) append_range(work, successors(next));
   }
+  interval.is_repeated = seen.contains(block);
   auto backward = [&](BasicBlock::reverse_iterator first, BasicBlock& within) {
     for (auto at = first; is_alone && at != within.rend(); ++at) {
       if (is_hardware_barrier(*at)) return false;
@@ -106,7 +117,7 @@ std::optional<SmallVector<Instruction*>> barriers_after_lone_stores(const Global
     if (seen.insert(next).second && backward(next->rbegin(), *next)) append_range(work, predecessors(next));
   }
   if (!is_alone) return std::nullopt;
-  return barriers;
+  return interval;
 }
 
 }  // namespace kiln

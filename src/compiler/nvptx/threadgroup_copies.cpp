@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 
 #include "compiler/analysis/divergence.h"
@@ -122,8 +121,10 @@ class Steps {
       case Instruction::ZExt:
       case Instruction::SExt: {
         std::optional<Step> step = of(*operation->getOperand(0), depth);
-        if (step && !has_no_carry(*step, operation->getOperand(0)->getType()->getScalarSizeInBits()))
-          return std::nullopt;
+        const unsigned width = operation->getOperand(0)->getType()->getScalarSizeInBits();
+        // The thread's number must not change the sign.
+        const unsigned bits = operation->getOpcode() == Instruction::SExt ? width - 1 : width;
+        if (step && !has_no_carry(*step, bits)) return std::nullopt;
         return step;
       }
       case Instruction::Add:
@@ -204,7 +205,7 @@ class Steps {
         if (!step || bytes.isScalable()) return std::nullopt;
         // Narrower indices are extended.
         const unsigned width = index.getOperand()->getType()->getScalarSizeInBits();
-        if (width < 64 && !has_no_carry(*step, width)) return std::nullopt;
+        if (width < 64 && !has_no_carry(*step, width - 1)) return std::nullopt;
         part = scaled(*step, bytes.getFixedValue());
       }
       sum = {sum.factor + part.factor, std::min(sum.zeros, part.zeros)};
@@ -313,13 +314,24 @@ std::optional<Counter> counter_of(const PHINode& phi) {
   return Counter{phi.getIncomingValue(entry), increment};
 }
 
-// What is added to a value in each iteration of the loop, modulo two to the power of its width. SCEV knows it of sums
-// and products, but not of quotients and remainders.
+// What is added to a value in each iteration of the loop, modulo two to the power of its width. In all iterations
+// together, that is less than half of what the type, or 32 bits, can hold: the value does not come back to where it
+// was. SCEV knows it of sums and products, but not of quotients and remainders.
 class Distances {
  public:
-  explicit Distances(const BasicBlock& block) : block_(block), layout_(block.getDataLayout()) {}
+  // `trips` is not zero.
+  Distances(const BasicBlock& block, uint64_t trips) : block_(block), layout_(block.getDataLayout()), trips_(trips) {}
 
   std::optional<int64_t> of(Value& value, unsigned depth = 0) {
+    std::optional<int64_t> distance = compute(value, depth);
+    if (!distance || *distance == 0) return distance;
+    const unsigned bits = value.getType()->isIntegerTy() ? std::min(value.getType()->getIntegerBitWidth(), 32U) : 32;
+    const uint64_t size = *distance < 0 ? -static_cast<uint64_t>(*distance) : static_cast<uint64_t>(*distance);
+    return size < (uint64_t{1} << (bits - 1)) / trips_ ? distance : std::nullopt;
+  }
+
+ private:
+  std::optional<int64_t> compute(Value& value, unsigned depth) {
     auto* instruction = dyn_cast<Instruction>(&value);
     if (!instruction || instruction->getParent() != &block_) return 0;
     if (depth == kMostSteps) return std::nullopt;
@@ -385,7 +397,6 @@ class Distances {
     }
   }
 
- private:
   std::optional<int64_t> of_address(GetElementPtrInst& address, unsigned depth) {
     std::optional<int64_t> sum = of(*address.getPointerOperand(), depth + 1);
     for (auto index = gep_type_begin(address); sum && index != gep_type_end(address); ++index) {
@@ -403,6 +414,7 @@ class Distances {
 
   const BasicBlock& block_;
   const DataLayout& layout_;
+  const uint64_t trips_;
 };
 
 class Finder {
@@ -489,6 +501,8 @@ class Finder {
     has_changed_ |= replace_sums(*block);
     CopyLoop found{.block = block, .trips = 0, .element_bytes = 0, .copies = {}};
     if (!find_copies(found)) return std::nullopt;
+    // Otherwise a thread might write twice to an address in iterations that different threads would get.
+    if (reaches_without_barrier(*loop.getExitBlock(), *block)) return std::nullopt;
     found.trips = trips_of(loop);
     if (found.trips < 2) return std::nullopt;
     for (const Copy& copy : found.copies) {
@@ -497,7 +511,7 @@ class Finder {
         return &other != &copy && threadgroup_variable_of(*other.store->getPointerOperand()) == variable;
       };
       if (!variable || any_of(found.copies, shares) || !moves_on(*copy.store, found)) return std::nullopt;
-      if (!barriers_after_lone_stores(*variable, {copy.store})) return std::nullopt;
+      if (!interval_of_lone_stores(*variable, {copy.store})) return std::nullopt;
     }
     for (uint64_t threads = kCopyBytes / found.element_bytes; threads > 1; threads /= 2)
       if (may_group(found, static_cast<unsigned>(threads))) {
@@ -537,13 +551,13 @@ class Finder {
     return has_replaced;
   }
 
-  // Whether the first two are `whole & mask` each, and together have all of its bits.
+  // Whether the first two are `whole & mask` each, and together have each of its bits once.
   bool are_parts(Value& one, Value& other, Value& whole) const {
     const APInt *mask = nullptr, *rest = nullptr;
     using namespace PatternMatch;
     return match(&one, m_And(m_Specific(&whole), m_APInt(mask))) &&
            match(&other, m_And(m_Specific(&whole), m_APInt(rest))) &&
-           (~(*mask | *rest)).isSubsetOf(computeKnownBits(&whole, layout_).Zero);
+           (~(*mask ^ *rest)).isSubsetOf(computeKnownBits(&whole, layout_).Zero);
   }
 
   // Whether the block does nothing else.
@@ -585,7 +599,8 @@ class Finder {
     const BasicBlock* latch = loop.getLoopLatch();
     const auto* branch = latch ? dyn_cast<BranchInst>(latch->getTerminator()) : nullptr;
     const auto* compare = branch && branch->isConditional() ? dyn_cast<ICmpInst>(branch->getCondition()) : nullptr;
-    if (!compare || loop.getExitingBlock() != latch || branch->getSuccessor(0) != loop.getHeader()) return 0;
+    const BasicBlock* entry = loop.getLoopPredecessor();
+    if (!compare || !entry || loop.getExitingBlock() != latch || branch->getSuccessor(0) != loop.getHeader()) return 0;
     const auto* next = dyn_cast<BinaryOperator>(compare->getOperand(0));
     const auto* end = dyn_cast<ConstantInt>(compare->getOperand(1));
     const ICmpInst::Predicate predicate = compare->getPredicate();
@@ -594,7 +609,7 @@ class Finder {
     const auto* increment = dyn_cast<ConstantInt>(next->getOperand(1));
     if (next->getOpcode() != Instruction::Add || !phi || phi->getParent() != loop.getHeader() || !increment) return 0;
     if (phi->getIncomingValueForBlock(latch) != next) return 0;
-    const KnownBits start = computeKnownBits(phi->getIncomingValueForBlock(loop.getLoopPredecessor()), layout_);
+    const KnownBits start = computeKnownBits(phi->getIncomingValueForBlock(entry), layout_);
     const APInt first = start.getMinValue(), last = start.getMaxValue();
     // So that nothing wraps, signed or not.
     const unsigned bits = start.getBitWidth() - 2;
@@ -610,8 +625,7 @@ class Finder {
 
   // Whether a thread's iterations store to different addresses.
   static bool moves_on(StoreInst& store, const CopyLoop& loop) {
-    std::optional<int64_t> distance = Distances(*loop.block).of(*store.getPointerOperand());
-    return distance && *distance != 0 && static_cast<uint64_t>(std::abs(*distance)) < (uint64_t{1} << 31) / loop.trips;
+    return Distances(*loop.block, loop.trips).of(*store.getPointerOperand()).value_or(0) != 0;
   }
 
   bool may_group(CopyLoop& loop, unsigned threads) {
@@ -645,7 +659,10 @@ class Finder {
 class Rewriter {
  public:
   Rewriter(Function& function, const CopyLoop& loop, uint32_t width, const SmallPtrSetImpl<Value*>& thread_values)
-      : loop_(loop), thread_values_(thread_values), builder_(&*function.getEntryBlock().getFirstInsertionPt()) {
+      : loop_(loop),
+        thread_values_(thread_values),
+        disjoint_(MDNode::getDistinct(function.getContext(), {})),
+        builder_(&*function.getEntryBlock().getFirstInsertionPt()) {
     CallInst* x = builder_.CreateIntrinsic(Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
     x->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, width)));
     const uint32_t groups = width / loop.threads;
@@ -666,13 +683,7 @@ class Rewriter {
     builder_.SetInsertPoint(block_);
     PHINode* count = builder_.CreatePHI(builder_.getInt32Ty(), 2, "iteration");
     count->addIncoming(builder_.getInt32(0), entry);
-    Value* iteration = builder_.CreateAdd(first_iteration_, count);
-    for (PHINode& phi : old->phis()) {
-      const Counter counter = *counter_of(phi);
-      Value* start = substituted(*counter.start);
-      Value* number = builder_.CreateZExtOrTrunc(iteration, phi.getType());
-      values_[&phi] = builder_.CreateAdd(start, builder_.CreateMul(counter.increment, number));
-    }
+    iteration_ = builder_.CreateAdd(first_iteration_, count);
     for (const Copy& copy : loop_.copies) add(copy);
     Value* next = builder_.CreateNUWAdd(count, builder_.getInt32(loop_.threads));
     count->addIncoming(next, block_);
@@ -699,6 +710,7 @@ class Rewriter {
     // Once the loop is unrolled, the proof is lost.
     mark_aligned(*load);
     mark_aligned(*store);
+    store->setMetadata(kDisjoint, disjoint_);
   }
 
   // The value that the first thread of the group has in the iteration.
@@ -707,6 +719,13 @@ class Rewriter {
     if (auto known = values_.find(&value); known != values_.end()) return known->second;
     auto* instruction = dyn_cast<Instruction>(&value);
     if (!instruction || (!thread_values_.contains(&value) && instruction->getParent() != loop_.block)) return &value;
+    // Not of other counters: nothing is known of what they begin with, such as an atomic operation.
+    if (auto* phi = dyn_cast<PHINode>(instruction); phi && phi->getParent() == loop_.block) {
+      const Counter counter = *counter_of(*phi);
+      Value* start = substituted(*counter.start);
+      Value* number = builder_.CreateZExtOrTrunc(iteration_, phi->getType());
+      return values_[&value] = builder_.CreateAdd(start, builder_.CreateMul(counter.increment, number));
+    }
     Instruction* copy = instruction->clone();
     values_[&value] = copy;
     if (instruction->getParent() == loop_.block) {
@@ -721,9 +740,10 @@ class Rewriter {
 
   const CopyLoop& loop_;
   const SmallPtrSetImpl<Value*>& thread_values_;
+  MDNode* const disjoint_;
   IRBuilder<> builder_;
   BasicBlock* block_ = nullptr;
-  Value *first_thread_ = nullptr, *first_iteration_ = nullptr;
+  Value *first_thread_ = nullptr, *first_iteration_ = nullptr, *iteration_ = nullptr;
   DenseMap<Value*, Value*> values_;
 };
 

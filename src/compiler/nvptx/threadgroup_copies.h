@@ -15,15 +15,15 @@
 //
 // A loop is changed if
 // * it is one basic block, with the same constant trip count for all threads, a multiple of V,
-// * all threads of the threadgroup execute it: no divergent branch decides about it, and threadgroups are full,
+// * all threads of the threadgroup execute it, once between two barriers: no divergent branch decides about it, and
+//   threadgroups are full,
 // * it does nothing but loads of memory that does not change during a launch, and stores of what they load, each to
 //   another threadgroup variable, which nothing else accesses between the barriers around the loop
 //   (barrier_intervals.h),
 // * addresses within a group are proved to be adjacent, and those of the vectors to be aligned. A value's step from
-// thread
-//   to thread is found from the operations that compute it: x is A + r, where r is the thread's number in its group and
-//   the low bits of A are zero, which sums, products, shifts, masks, quotients and remainders by constants keep or
-//   drop.
+//   thread to thread is found from the operations that compute it: x is A + r, where r is the thread's number in its
+//   group and the low bits of A are zero, which sums, products, shifts, masks, quotients and remainders by constants
+//   keep or drop.
 //
 // Loads with guards are not adjacent for the pass. It stands after guards have become unnecessary, for known sizes or
 // in a loop's version without them, and before short loops are unrolled.

@@ -319,7 +319,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
       {"alignments", [](Function& f, State&) { set_known_alignments(f); }},
-      {"asynchronous-copies", [](Function& f, State&) { copy_asynchronously(f); }},
+      {"asynchronous-copies", [](Function& f, State& s) { copy_asynchronously(f, s.runner.functions()); }},
       {"component-conditions", [](Function& f, State&) { split_vector_conditions(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},

@@ -10,6 +10,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
 #include <cmath>
@@ -182,12 +183,16 @@ class Strides {
  private:
   static Stride scaled(Stride stride, std::optional<int64_t> factor) {
     if (!stride.is_affine) return {};
-    return {true, stride.distance && factor ? std::optional(*stride.distance * *factor) : std::nullopt};
+    int64_t product = 0;
+    const bool is_known = stride.distance && factor && !MulOverflow(*stride.distance, *factor, product);
+    return {true, is_known ? std::optional(product) : std::nullopt};
   }
 
   static Stride sum(Stride a, Stride b) {
     if (!a.is_affine || !b.is_affine) return {};
-    return {true, a.distance && b.distance ? std::optional(*a.distance + *b.distance) : std::nullopt};
+    int64_t total = 0;
+    const bool is_known = a.distance && b.distance && !AddOverflow(*a.distance, *b.distance, total);
+    return {true, is_known ? std::optional(total) : std::nullopt};
   }
 
   static std::optional<int64_t> constant(const Value* value) {
@@ -214,7 +219,7 @@ class Strides {
       case Instruction::Shl: {
         if (is_divergent(1)) return {};
         const std::optional<int64_t> by = constant(instruction.getOperand(1));
-        return scaled(operand(0), by && *by < 32 ? std::optional(int64_t{1} << *by) : std::nullopt);
+        return scaled(operand(0), by && *by >= 0 && *by < 32 ? std::optional(int64_t{1} << *by) : std::nullopt);
       }
       case Instruction::Select: {
         const Value* otherwise = instruction.getOperand(2);

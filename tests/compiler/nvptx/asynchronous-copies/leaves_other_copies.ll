@@ -112,5 +112,63 @@ define void @without_a_barrier(ptr addrspace(1) %x, ptr addrspace(1) %y, ptr %z)
   ret void
 }
 
+; Asynchronous copies of one thread are done in any order: the last one of two must stay.
+; CHECK-LABEL: @twice_to_one_address(
+; CHECK-NOT: cp.async
+; CHECK: ret void
+define void @twice_to_one_address(ptr addrspace(1) %x, i32 %i, i32 %j) {
+  %one = load <4 x float>, ptr addrspace(1) %x, align 16, !invariant.load !0
+  %to.i = getelementptr <4 x float>, ptr addrspace(3) @a, i32 %i
+  store <4 x float> %one, ptr addrspace(3) %to.i, align 16
+  %x4 = getelementptr float, ptr addrspace(1) %x, i64 64
+  %two = load <4 x float>, ptr addrspace(1) %x4, align 16, !invariant.load !0
+  %to.j = getelementptr <4 x float>, ptr addrspace(3) @a, i32 %j
+  store <4 x float> %two, ptr addrspace(3) %to.j, align 16
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; CHECK-LABEL: @in_a_loop_without_a_barrier(
+; CHECK-NOT: cp.async
+; CHECK: ret void
+define void @in_a_loop_without_a_barrier(ptr addrspace(1) %x, i32 %n) {
+entry:
+  br label %again
+again:
+  %i = phi i32 [ 0, %entry ], [ %next, %again ]
+  %from = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i
+  %one = load <4 x float>, ptr addrspace(1) %from, align 16, !invariant.load !0
+  %odd = and i32 %i, 1
+  %to = getelementptr <4 x float>, ptr addrspace(3) @a, i32 %odd
+  store <4 x float> %one, ptr addrspace(3) %to, align 16
+  %next = add i32 %i, 1
+  %more = icmp ult i32 %next, %n
+  br i1 %more, label %again, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; The second copy's interval is not the first one's.
+; CHECK-LABEL: @read_after_a_barrier_and_a_copy(
+; CHECK: cp.async.cg.shared.global.16
+; CHECK: call void @llvm.nvvm.barrier0()
+; CHECK-NOT: cp.async
+; CHECK: store <4 x float> %two, ptr addrspace(3) @a
+; CHECK-NOT: cp.async
+; CHECK: ret void
+define void @read_after_a_barrier_and_a_copy(ptr addrspace(1) %x, ptr addrspace(1) %y) {
+  %one = load <4 x float>, ptr addrspace(1) %x, align 16, !invariant.load !0
+  store <4 x float> %one, ptr addrspace(3) @a, align 16
+  call void @llvm.nvvm.barrier0()
+  %x4 = getelementptr float, ptr addrspace(1) %x, i64 64
+  %two = load <4 x float>, ptr addrspace(1) %x4, align 16, !invariant.load !0
+  store <4 x float> %two, ptr addrspace(3) @a, align 16
+  %w = load float, ptr addrspace(3) @a
+  store float %w, ptr addrspace(1) %y
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
 declare void @llvm.nvvm.barrier0()
 !0 = !{}

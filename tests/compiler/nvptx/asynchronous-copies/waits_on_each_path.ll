@@ -1,5 +1,5 @@
 ; Two paths lead to two barriers: the wait stands before each of them. In a loop, the barrier at its end is behind the
-; copies, and that at its beginning in front.
+; copies, and that at its beginning in front. In an unrolled loop, one block has several intervals between barriers.
 ; RUN: kiln-opt --passes=asynchronous-copies %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
@@ -51,6 +51,32 @@ again:
   %more = icmp ult i32 %next, 9
   br i1 %more, label %again, label %end
 end:
+  ret void
+}
+
+; CHECK-LABEL: @two_intervals(
+; CHECK: cp.async.cg.shared.global.16
+; CHECK-NEXT: call void @llvm.nvvm.cp.async.wait.all()
+; CHECK-NEXT: call void @llvm.nvvm.barrier0()
+; CHECK-NEXT: %v = load float
+; CHECK-NEXT: store float %v
+; CHECK-NEXT: call void @llvm.nvvm.barrier0()
+; CHECK: cp.async.cg.shared.global.16
+; CHECK-NEXT: call void @llvm.nvvm.cp.async.wait.all()
+; CHECK-NEXT: call void @llvm.nvvm.barrier0()
+define void @two_intervals(ptr addrspace(1) %x, ptr addrspace(1) %y) {
+  %one = load <4 x float>, ptr addrspace(1) %x, align 16, !invariant.load !0
+  store <4 x float> %one, ptr addrspace(3) @a, align 16
+  call void @llvm.nvvm.barrier0()
+  %v = load float, ptr addrspace(3) @a
+  store float %v, ptr addrspace(1) %y
+  call void @llvm.nvvm.barrier0()
+  %x4 = getelementptr float, ptr addrspace(1) %x, i64 64
+  %two = load <4 x float>, ptr addrspace(1) %x4, align 16, !invariant.load !0
+  store <4 x float> %two, ptr addrspace(3) @a, align 16
+  call void @llvm.nvvm.barrier0()
+  %w = load float, ptr addrspace(3) @a
+  store float %w, ptr addrspace(1) %y
   ret void
 }
 

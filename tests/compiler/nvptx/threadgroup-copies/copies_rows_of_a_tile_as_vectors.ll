@@ -7,6 +7,8 @@ target triple = "nvptx64-nvidia-cuda"
 
 @tile = internal addrspace(3) global [2560 x half] poison, align 16
 
+@floats = internal addrspace(3) global [2560 x float] poison, align 16
+
 ; CHECK-LABEL: @rows(
 ; CHECK: %[[X:.*]] = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 ; CHECK: %[[GROUP:.*]] = urem i32 %[[X]], 16
@@ -16,7 +18,7 @@ target triple = "nvptx64-nvidia-cuda"
 ; CHECK: %[[COUNT:.*]] = phi i32 [ 0, %entry ], [ %[[NEXT:.*]], %loop.vectors ]
 ; CHECK: add i32 %[[ROUND]], %[[COUNT]]
 ; CHECK: %[[VALUE:.*]] = load <4 x i32>, ptr addrspace(1) %{{.*}}, align 16, !invariant.load
-; CHECK: store <4 x i32> %[[VALUE]], ptr addrspace(3) %{{.*}}, align 16
+; CHECK: store <4 x i32> %[[VALUE]], ptr addrspace(3) %{{.*}}, align 16, {{.*}}!kiln.disjoint
 ; CHECK: %[[NEXT]] = add nuw i32 %[[COUNT]], 8
 ; CHECK: icmp ult i32 %[[NEXT]], 16
 ; CHECK-NOT: half
@@ -70,6 +72,37 @@ loop:
   store half %value, ptr addrspace(3) %to, align 2
   %next = add i32 %i, 1
   %more = icmp ult i32 %next, 8
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; A counter that no address needs begins with the result of an atomic operation, which is done once.
+; CHECK-LABEL: @beside_another_counter(
+; CHECK: atomicrmw
+; CHECK-NOT: atomicrmw
+; CHECK: store <4 x i32>
+; CHECK-NOT: atomicrmw
+; CHECK: ret void
+define void @beside_another_counter(ptr addrspace(1) align 16 %x, ptr addrspace(1) %c) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p = getelementptr i32, ptr addrspace(1) %c, i32 %t
+  %start = atomicrmw add ptr addrspace(1) %p, i32 1 monotonic
+  %stop = add i32 %start, 8
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %entry ], [ %next, %loop ]
+  %s = phi i32 [ %start, %entry ], [ %s.next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %to = getelementptr float, ptr addrspace(3) @floats, i64 %i.wide
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %s.next = add i32 %s, 1
+  %more = icmp ne i32 %s.next, %stop
   br i1 %more, label %loop, label %end
 end:
   call void @llvm.nvvm.barrier0()

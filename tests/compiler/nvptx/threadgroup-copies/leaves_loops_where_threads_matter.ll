@@ -311,6 +311,154 @@ end:
   ret void
 }
 
+; A counter of 8 bits comes back to the same address: the last iteration must stay.
+; CHECK-LABEL: @byte_wraps(
+; CHECK-NOT: .vectors:
+; CHECK: ret void
+define void @byte_wraps(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %t8 = trunc i32 %t to i8
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %entry ], [ %next, %loop ]
+  %s = phi i8 [ %t8, %entry ], [ %s.next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %s.wide = zext i8 %s to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %to = getelementptr float, ptr addrspace(3) @tile, i64 %s.wide
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %s.next = add i8 %s, -128
+  %more = icmp ult i32 %next, 1024
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; So does one of 32 bits that wraps.
+; CHECK-LABEL: @shifted_wraps(
+; CHECK-NOT: .vectors:
+; CHECK: ret void
+define void @shifted_wraps(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %entry ], [ %next, %loop ]
+  %s = phi i32 [ 0, %entry ], [ %s.next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %s.high = lshr i32 %s, 23
+  %s.wide = zext i32 %s.high to i64
+  %t.wide = zext i32 %t to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %row = getelementptr float, ptr addrspace(3) @tile, i64 %s.wide
+  %to = getelementptr float, ptr addrspace(3) %row, i64 %t.wide
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %s.next = add i32 %s, 1073741824
+  %more = icmp ult i32 %next, 1024
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; The loop has two entries, and its trip count depends on them.
+; CHECK-LABEL: @two_entries(
+; CHECK-NOT: .vectors:
+; CHECK: ret void
+define void @two_entries(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %u = and i32 %t, 31
+  %c = icmp ult i32 %t, 64
+  br i1 %c, label %left, label %right
+left:
+  br label %loop
+right:
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %left ], [ %u, %right ], [ %next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %to = getelementptr float, ptr addrspace(3) @tile, i64 %i.wide
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %more = icmp ult i32 %next, 1024
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; The sign of two bits of the thread's index changes within four threads, but not within two.
+; CHECK-LABEL: @by_a_signed_number(
+; CHECK-NOT: store <4 x i32>
+; CHECK: store <2 x i32>
+; CHECK: ret void
+define void @by_a_signed_number(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %r = trunc i32 %t to i2
+  %s = sext i2 %r to i64
+  %hi = and i32 %t, -4
+  %base = add i32 %hi, 4
+  %base.wide = zext i32 %base to i64
+  br label %loop
+loop:
+  %j = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %o = add i64 %base.wide, %j
+  %i.wide = add i64 %o, %s
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %to = getelementptr float, ptr addrspace(3) @tile, i64 %i.wide
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i64 %j, 128
+  %more = icmp ult i64 %next, 1024
+  br i1 %more, label %loop, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
+; An outer loop without a barrier repeats the copies. A thread's element of one iteration goes where its element of the
+; one before went: that of the last iteration must stay.
+; CHECK-LABEL: @repeated_without_a_barrier(
+; CHECK-NOT: .vectors:
+; CHECK: ret void
+define void @repeated_without_a_barrier(ptr addrspace(1) align 16 %x) {
+entry:
+  %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  br label %outer
+outer:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %latch ]
+  br label %loop
+loop:
+  %i = phi i32 [ %t, %outer ], [ %next, %loop ]
+  %i.wide = zext i32 %i to i64
+  %from = getelementptr float, ptr addrspace(1) %x, i64 %i.wide
+  %value = load float, ptr addrspace(1) %from, align 4, !invariant.load !0
+  %shift = shl i64 %k, 7
+  %j = add i64 %i.wide, %shift
+  %to = getelementptr float, ptr addrspace(3) @tile, i64 %j
+  store float %value, ptr addrspace(3) %to, align 4
+  %next = add i32 %i, 128
+  %more = icmp ult i32 %next, 1024
+  br i1 %more, label %loop, label %latch
+latch:
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, 3
+  br i1 %k.more, label %outer, label %end
+end:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 declare void @llvm.nvvm.barrier0()

@@ -109,7 +109,7 @@ affine_warp = forward_kernel.function(
     grid=_grid,
     threadgroup=(32, 8, 1),
 )
-_gradient = backward_kernel.function(
+gradient = backward_kernel.function(
     output_shapes=lambda image, parameters, cotangents: [parameters.shape],
     output_dtypes=["float32"],
     grid=_grid,
@@ -121,4 +121,4 @@ _gradient = backward_kernel.function(
 @affine_warp.vjp
 def _affine_warp_vjp(primals, cotangents, _):
     image, parameters = primals
-    return None, _gradient(image, parameters, cotangents)
+    return None, gradient(image, parameters, cotangents)

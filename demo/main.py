@@ -30,7 +30,7 @@ import numpy as np  # noqa: E402
 from demo import affine, learn, libraries, photograph, sampling, warp  # noqa: E402
 
 OUT = Path("out")
-KERNELS = (sampling.forward_kernel, sampling.backward_kernel, affine.forward_kernel, affine.backward_kernel)
+KERNELS = (sampling.forward_kernel, sampling.backward_kernel, affine.affine_warp, affine.gradient)
 
 
 def progress(text: str) -> None:

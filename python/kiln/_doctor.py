@@ -187,7 +187,8 @@ def _check_numpy() -> str:
 
 def _check_mlx() -> str:
     _run("doctor_mlx", _mlx())
-    return f"{_version('mlx')}, {'on its GPU' if _libraries.import_mlx().has_gpu() else 'without a GPU of its own'}"
+    gpu = "on its GPU" if _libraries.import_mlx().has_gpu() else "without a GPU of its own"
+    return f"{_version('mlx')}, {gpu}\nKiln has modules for MLX {_libraries.mlx_versions()}"
 
 
 def _disk() -> tuple[bool, str]:

@@ -361,6 +361,13 @@ class Function:
 
     # ---- What users call beside the function itself.
 
+    @property
+    def history(self) -> list[_core.Launch]:
+        """The last 1,000 launches of this function and of equal ones, oldest first, as ``Kernel.history`` lists them. Slices
+        and batches along the grid have launches of their own, which are not there.
+        """
+        return self._kernel.history
+
     def vjp(self, rule: _Rule) -> _Rule:
         """Attaches the rule for gradients (reverse mode); also as a decorator. Returns the rule.
 

@@ -79,6 +79,11 @@ def mlx_parts() -> dict[str, Path]:
     return {file.name.removeprefix("_mlx-").removesuffix(suffix): file for file in files}
 
 
+def mlx_versions() -> str:
+    """The versions of MLX that there are parts for, as messages say them."""
+    return ", ".join(serves.replace("-", " to ") for serves in mlx_parts()) or "none"
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
 
@@ -91,15 +96,16 @@ def _mlx_part_for(version: str) -> Path:
             "arrays of other libraries; `pip install .` in a clone of Kiln builds the part for this Python."
         )
     parts = mlx_parts()
-    # A version that was built from MLX's sources, as 0.33.0.dev20261127, is none of those with a number alone.
+    if version in parts:
+        return parts[version]
+    # MLX that was built from its sources, as 0.33.0.dev20261127, has the interface of no release: the name alone counts.
     if re.fullmatch(r"[\d.]+", version):
         for serves, file in parts.items():
             first, _, last = serves.partition("-")
             if _numbers(first) <= _numbers(version) <= _numbers(last or first):
                 return file
-    there = ", ".join(serves.replace("-", " to ") for serves in parts) or "none"
     raise ImportError(
-        f"Kiln's part for MLX is not there for version {version}; those that are there: {there}. "
+        f"Kiln's part for MLX is not there for version {version}; those that are there: {mlx_versions()}. "
         f"{_HOW_TO_GET_MLX} brings a version that Kiln is built for, and installing Kiln from its sources builds for the "
         "one there."
     )

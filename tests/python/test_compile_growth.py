@@ -139,7 +139,7 @@ def test_long_branches_have_vector_code_once_without_mask_registers():
     """Simdgroups that are not full, of which a launch of whole simdgroups has one, run one thread after the other."""
     program = (
         "import sys\n"
-        "sys.path.insert(0, 'tests/python')\n"
+        "sys.path[:0] = ['tests', 'tests/python']\n"
         "import test_compile_growth as growth\n"
         "growth.test_values_of_a_decision_tree(125, 128)\n"
         "bodies = [growth.KINDS['leaves of a tree'][0](leaves) for leaves in (16, 125)]\n"

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("matplotlib").use("Agg")
 
 from demo import learn, libraries, photograph  # noqa: E402
-from demo.affine import affine_warp  # noqa: E402
+from demo.affine import affine_warp, gradient  # noqa: E402
 
 TITLES = {"mlx": "MLX", "torch": "PyTorch", "jax": "JAX"}
 
@@ -26,6 +26,8 @@ def test_the_warp_is_found(name, tmp_path):
     assert report.failures() == []
     assert report.library.split() == [TITLES[name], library.title.split()[1]]
     assert (tmp_path / "learn.png").stat().st_size > 10_000 and len(progress) == 7
+    # The table of `make demo` has these.
+    assert len(affine_warp.history) >= 2 * learn.STEPS and len(gradient.history) >= learn.STEPS
 
 
 @pytest.mark.parametrize("name", libraries.NAMES)

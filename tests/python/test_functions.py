@@ -143,6 +143,16 @@ def test_kernels_that_can_be_no_functions():
     )
 
 
+def test_history_lists_launches_of_equal_functions():
+    body = definitions.INDEX + "y[i] = x[i] + 41;"
+    first, second = (kiln.metal_kernel("listed", ["x"], ["y"], body).function(**GOOD) for _ in range(2))
+    assert first.history == []
+    first(four())
+    second(four())
+    assert [(launch.grid, launch.code) for launch in first.history] == [((4, 1, 1), "compiled"), ((4, 1, 1), "memory")]
+    assert len(second.history) == 2
+
+
 def test_rules_are_functions():
     function = make()
     for name, message in (

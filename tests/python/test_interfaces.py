@@ -603,6 +603,7 @@ def test_doctor():
     assert done.stdout.startswith(f"Kiln {kiln.__version__}, Python ")
     for name in ("libkiln_compiler.so", "cpu", "numpy", "mlx"):
         assert " usable " in lines[name] and "not usable" not in lines[name]
+    assert re.search(rf"\n +Kiln has modules for MLX .*\b{re.escape(importlib.metadata.version('mlx'))}\b", done.stdout)
     # What is there differs from machine to machine; what is not says how to get it.
     for name, remedy in (
         ("torch", "pip install torch"),
@@ -1137,7 +1138,7 @@ def test_another_version_of_mlx_says_which_parts_are_there():
     ), done
 
 
-PARTS = ("0.30.0", "0.30.1-0.30.3", "0.30.4-0.31.1", "0.32.4", "0.32.10")
+PARTS = ("0.30.0", "0.30.1-0.30.3", "0.30.4-0.31.1", "0.32.4", "0.32.10", "0.33.0.dev20261127+0a1b2c")
 
 
 @pytest.mark.parametrize(
@@ -1150,6 +1151,8 @@ PARTS = ("0.30.0", "0.30.1-0.30.3", "0.30.4-0.31.1", "0.32.4", "0.32.10")
         ("0.31.1", "0.30.4-0.31.1"),
         ("0.32.4", "0.32.4"),
         ("0.32.10", "0.32.10"),
+        ("0.33.0.dev20261127+0a1b2c", "0.33.0.dev20261127+0a1b2c"),
+        ("0.33.0", None),
         ("0.31.2", None),
         ("0.29.9", None),
         ("0.32.4.dev20261127", None),
@@ -1166,7 +1169,7 @@ def test_the_part_for_mlx_is_chosen_by_its_version(version, expected, tmp_path, 
     if expected is not None:
         assert _libraries._mlx_part_for(version).name == f"_mlx-{expected}{suffix}"
         return
-    there = "0.30.0, 0.30.1 to 0.30.3, 0.30.4 to 0.31.1, 0.32.4, 0.32.10"
+    there = "0.30.0, 0.30.1 to 0.30.3, 0.30.4 to 0.31.1, 0.32.4, 0.32.10, 0.33.0.dev20261127+0a1b2c"
     with pytest.raises(
         ImportError, match=re.escape(f"not there for version {version}; those that are there: {there}.")
     ):

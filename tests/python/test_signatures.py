@@ -167,6 +167,23 @@ def test_a_longer_name_is_no_use_of_an_attribute(both):
     assert "uint3 dispatch_threads_per_threadgroup [[dispatch_threads_per_threadgroup]]" in ours
 
 
+def test_small_and_large_arrays_have_texts_of_their_own():
+    kernel = kiln.metal_kernel("sizes", ["x"], ["out"], "out[0] = x[0];")
+
+    def parameter(size):
+        compiled = kernel.compile(
+            inputs=[mx.zeros((size,))],
+            grid=(1, 1, 1),
+            threadgroup=(1, 1, 1),
+            output_shapes=[(1,)],
+            output_dtypes=[mx.float32],
+        )
+        return next(line.strip() for line in compiled.source.splitlines() if "float* x " in line)
+
+    small, large = "const constant float* x [[buffer(0)]],", "const device float* x [[buffer(0)]],"
+    assert [parameter(size) for size in (7, 8, 7)] == [small, large, small]
+
+
 def test_a_comment_is_no_use(both):
     mlx, ours = both("out[0] = x[0];  // not grid_size, and not x_shape\n/* x_strides */")
     assert GRID_SIZE in mlx and SHAPE in mlx and "x_strides [[" in mlx

@@ -135,8 +135,10 @@ class Warp:
         base, offset = self.memory(place)
         if "param" in opcode:
             offset += 0 if base is None else int(base[0])
-            number = int.from_bytes(self.block[offset : offset + size], "little")
-            self.registers[target] = np.full(32, number, np.uint64)
+            for register in target.strip("{}").split(","):
+                number = int.from_bytes(self.block[offset : offset + size], "little")
+                self.registers[register.strip()] = np.full(32, number, np.uint64)
+                offset += size
             return
         result = np.zeros(32, np.uint64)
         for lane, address in enumerate((base + np.uint64(offset)).tolist()):

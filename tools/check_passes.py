@@ -44,6 +44,7 @@ UNCONDITIONAL = {
     "access-shapes": "prints what an analysis finds, and belongs to no pipeline",
     "approximations": _ANY_ORDER,
     "bfloat-conversions": _ANY_ORDER,
+    "hide-sinks": "replaces a variable's uses, whatever they are",
     "inline-body": "inlines whatever is called",
     "known-branches": "folds constants",
     "ldexp": _ANY_ORDER,

@@ -526,6 +526,8 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   Function* slow = &group;
   const bool may_be_scalar = body && !has_atomics && group.getInstructionCount() > kLongSlowVersion;
   auto run_slow_threads_in_turn = [&] {
+    // There are none, but loops of CUDA bodies have marks, since their threads could wait.
+    pipeline.run("convergence-points", *body, [&] { number_convergence_points(*body); });
     pipeline.run("thread-values", *body,
                  [&] { lower_values(*body, body->getArg(body->arg_size() - 1), CpuImageKind::kLoop); });
     slow = &pipeline

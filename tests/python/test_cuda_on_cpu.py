@@ -665,3 +665,25 @@ def test_shapes_are_known_or_not():
 def test_a_template_static_table_is_a_constant():
     header = "template <int N> struct Table { static constexpr float values[4] = {N, N + 1, N + 2, N + 3}; };"
     np.testing.assert_array_equal(run(HEAD + "y[i] = Table<3>::values[i % 4];", header=header), np.arange(64) % 4 + 3)
+
+
+def test_a_long_body_with_a_loop_and_threads_that_are_out_of_bounds():
+    """Whose checked version may be one thread's code, in which loops have no marks."""
+    lines = "".join(f"s = s * a[{k % 8}] + a[{(3 * k + 1) % 8}] * {k}.25f;\n" for k in range(150))
+    source = (
+        "unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\nfloat a[8];\n"
+        "for (int k = 0; k < 8; ++k) a[k] = x[i + k];\nfloat s = 1;\n"
+        f"for (int round = 0; round < n[0]; ++round) {{\n{lines}}}\ny[i] = s;"
+    )
+    x = np.random.default_rng(1).random(300, np.float32)
+    kernel = kiln.cuda_kernel("long_loop", ["x", "n"], ["y"], source)
+    (y,) = kernel(
+        inputs=[x, 2], output_shapes=[(300,)], output_dtypes=["float32"], grid=(300, 1, 1), threadgroup=(64, 1, 1)
+    )
+    padded = np.concatenate([x, np.zeros(8, np.float32)])
+    a = [padded[k : k + 300] for k in range(8)]
+    s = np.ones(300, np.float32)
+    for _ in range(2):
+        for k in range(150):
+            s = s * a[k % 8] + a[(3 * k + 1) % 8] * np.float32(k + 0.25)
+    np.testing.assert_array_equal(y, s)

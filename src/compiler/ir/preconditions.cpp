@@ -48,15 +48,6 @@ constexpr Precondition kAsClangMadeIt = {
       return !calls_any(f, [](const PseudoIntrinsic& row) { return row.origin == PseudoIntrinsic::kCompiler; });
     }};
 
-constexpr Precondition kInlined = {"the functions that the body calls are inlined", [](const Function& f) {
-                                     if (f.getName() != kBodyFunction) return true;
-                                     return none_of(instructions(f), [](const Instruction& i) {
-                                       const auto* call = dyn_cast<CallInst>(&i);
-                                       const Function* callee = call ? call->getCalledFunction() : nullptr;
-                                       return callee && !callee->isDeclaration();
-                                     });
-                                   }};
-
 constexpr Precondition kUnguarded = {"no access has a bounds guard yet", [](const Function& f) {
                                        return none_of(instructions(f), [](const Instruction& i) {
                                          const auto* select = dyn_cast<SelectInst>(&i);
@@ -167,26 +158,25 @@ ArrayRef<PassRow> pass_rows() {
       {"mark-calls", {&kAsClangMadeIt}},
       // A copy of a numbered point would be the same instance twice.
       {"inline", {&kUnnumbered}},
-      {"constant-initializers", {&kInlined, &kUnnumbered}},
-      {"matrix-elements", {&kInlined, &kUnnumbered}},
-      {"threadgroup-pointer-tables", {&kInlined, &kUnguarded}},
-      {"split-structures", {&kInlined, &kUnguarded}},
-      {"vector-copies", {&kInlined, &kUnguarded}},
-      {"component-extractions", {&kInlined, &kUnguarded}},
-      {"shape-constants", {&kInlined, &kUnguarded}},
-      {"describe-accesses", {&kInlined, &kUnguarded}},
-      {"bounds-guards", {&kInlined, &kUnguarded, &kUnnumbered}},
-      {"batch-elements", {&kInlined, &kUnnumbered}},
-      {"yields", {&kInlined, &kUnnumbered}},
-      {"matrix-products", {&kInlined, &kUnnumbered}},
+      {"constant-initializers", {&kUnnumbered}},
+      {"matrix-elements", {&kUnnumbered}},
+      {"threadgroup-pointer-tables", {&kUnguarded}},
+      {"split-structures", {&kUnguarded}},
+      {"vector-copies", {&kUnguarded}},
+      {"component-extractions", {&kUnguarded}},
+      {"shape-constants", {&kUnguarded}},
+      {"describe-accesses", {&kUnguarded}},
+      {"bounds-guards", {&kUnguarded, &kUnnumbered}},
+      {"batch-elements", {&kUnnumbered}},
+      {"yields", {&kUnnumbered}},
+      {"matrix-products", {&kUnnumbered}},
       // The barriers that it inserts get numbers like others.
       {"reuse-barriers", {&kUnnumbered}},
-      {"convergence-points", {&kInlined, &kUnnumbered}},
-      {"convergence-points-in-loops", {&kInlined, &kUnnumbered}},
+      {"convergence-points", {&kUnnumbered}},
+      {"convergence-points-in-loops", {&kUnnumbered}},
       {"positions", {&kNumbered}},
       {"thread-values", {&kNumbered}},
       // The SIMD engine, lane by lane.
-      {"hide-sinks", {&kInlined}},
       {"reference-loads", {&kNumbered, &kHasNoThreadValues}},
       {"collectives-in-loops", {&kNumbered}},
       {"lane-collectives", {&kNumbered, &kHasNoThreadValues}},

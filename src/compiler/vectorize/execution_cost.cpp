@@ -205,6 +205,8 @@ class Strides {
     auto operand = [&](unsigned number) { return of(instruction.getOperand(number)); };
     auto is_divergent = [&](unsigned number) { return divergence_.is_divergent(instruction.getOperand(number)); };
     switch (instruction.getOpcode()) {
+      // Each lane has its own, and what matters is the index.
+      case Instruction::Alloca: return {true, 0};
       case Instruction::Add: return sum(operand(0), operand(1));
       case Instruction::Sub: return sum(operand(0), scaled(operand(1), -1));
       case Instruction::Or:
@@ -320,12 +322,13 @@ class CostFinder {
     Type* type = store ? store->getValueOperand()->getType() : access.getType();
     const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
     const Stride stride = strides_.of(pointer);
-    if (stride.distance && std::abs(*stride.distance) <= kMostInterleaved * bytes) {
+    const bool is_private = isa<AllocaInst>(getUnderlyingObject(pointer));
+    // Lanes with one index have adjacent elements of private arrays.
+    if (stride.distance && std::abs(*stride.distance) <= (is_private ? 0 : kMostInterleaved * bytes)) {
       add(cost_.arithmetic, interleaved_cycles(isa_) * registers(static_cast<double>(bytes)), kThreadAccessCycles);
       return;
     }
     const bool is_indexed = (store ? isa_.has_scatters : isa_.has_gathers) && (bytes == 4 || bytes == 8);
-    const bool is_private = isa<AllocaInst>(getUnderlyingObject(pointer));
     add(is_private ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))

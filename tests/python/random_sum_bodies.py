@@ -41,7 +41,7 @@ class Body:
         self.simdgroups = self.threads // 32
         self.groups = r.choice([1, 2, 3])
         self.reads = r.choice([1, 2, 3, 4, 4, 4, 8])
-        self.row = self.threads * self.reads - r.choice([0, 0, 0, 0, 1, 37])
+        self.row = max(1, self.threads * self.reads - r.choice([0, 0, 0, 0, 1, 37]))
         self.type = r.choice(["float", "float", "float", "int", "uint"])
         self.part = r.choice([self.type] * 4 + (["short", "uchar"] if self.type != "float" else []))
         self.numbers = r.choice([1, 1, 2, 3, 5])

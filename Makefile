@@ -37,7 +37,7 @@ demo: build
 gallery: build
 	$(BIN)/python -m examples.gallery
 
-# make test    the tests: all but the long matrix; 8 minutes on two cores, 10 the first time
+# make test    the tests: all but the long matrix; 7 minutes on two cores, 8 the first time
 test: test-setup
 	+@$(MAKE) --no-print-directory check test-cpp test-python
 

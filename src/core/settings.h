@@ -52,7 +52,8 @@ inline constexpr std::array<SettingRow, 20> kSettingRows = {{
      "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
     {"KILN_CPU_ENGINE", "scalar, simd or simd-always",
      "how the threads of a kernel are run on the CPU: one after the other, or a simdgroup at a time where the kernel "
-     "and the processor (AVX2) permit it; simd leaves to the scalar engine what would take long to compile, "
+     "and the processor (AVX2) permit it; simd leaves to the scalar engine what would take long to compile or is "
+     "estimated to be faster there, "
      "simd-always does not; by default simd"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},

@@ -7,6 +7,7 @@
 #include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/Analysis/MemoryLocation.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -87,6 +88,8 @@ bool write_once(ArrayRef<Instruction*> stores, bool is_repeated, AAResults& alia
 }  // namespace
 
 bool copy_asynchronously(Function& function, FunctionAnalysisManager& analyses) {
+  // Most kernels have no tiles, and need no alias analysis.
+  if (none_of(instructions(function), is_hardware_barrier)) return false;
   const DataLayout& layout = function.getDataLayout();
   auto& aliases = analyses.getResult<AAManager>(function);
   SmallPtrSet<Instruction*, 8> waits;

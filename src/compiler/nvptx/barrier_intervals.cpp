@@ -77,8 +77,9 @@ GlobalVariable* threadgroup_variable_of(Value& address) {
 }
 
 std::optional<BarrierInterval> interval_of_lone_stores(const GlobalVariable& variable, ArrayRef<Instruction*> stores) {
+  const SmallPtrSet<Instruction*, 16> own(stores.begin(), stores.end());
   auto is_other_access = [&](Instruction& instruction) {
-    return !is_contained(stores, &instruction) && may_access(instruction, variable);
+    return !own.contains(&instruction) && may_access(instruction, variable);
   };
   BasicBlock* block = stores.front()->getParent();
   BarrierInterval interval;

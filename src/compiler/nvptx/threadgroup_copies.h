@@ -8,10 +8,10 @@
 //
 // Of halves that is one access of two bytes for each element, and an instruction for the load and one for the store. A
 // product of such tiles is bound by the number of these instructions. Which thread copies an element makes no
-// difference if nobody accesses the tile until a barrier. So the pass gives a thread the adjacent elements that a group
-// of V neighbours copied in one iteration, and V times as many threads' iterations: thread x copies in iteration j what
-// threads V * (x % G) … V * (x % G) + V - 1 would have copied in iteration x / G + V * j, where G is the number of such
-// groups in a row of the threadgroup. The vectors have up to 16 bytes.
+// difference if no other code accesses the tile until a barrier. So the pass gives a thread the adjacent elements that
+// a group of V neighbours copied in one iteration, and V times as many threads' iterations: thread x copies in
+// iteration j what threads V * (x % G) … V * (x % G) + V - 1 would have copied in iteration x / G + V * j, where G is
+// the number of such groups in a row of the threadgroup. The vectors have up to 16 bytes.
 //
 // A loop is changed if
 // * it is one basic block, with the same constant trip count for all threads, a multiple of V,
@@ -20,10 +20,9 @@
 // * it does nothing but loads of memory that does not change during a launch, and stores of what they load, each to
 //   another threadgroup variable, which nothing else accesses between the barriers around the loop
 //   (barrier_intervals.h),
-// * addresses within a group are proved to be adjacent, and those of the vectors to be aligned. A value's step from
-//   thread to thread is found from the operations that compute it: x is A + r, where r is the thread's number in its
-//   group and the low bits of A are zero, which sums, products, shifts, masks, quotients and remainders by constants
-//   keep or drop.
+// * addresses within a group are proved to be adjacent, and those of the vectors to be aligned
+//   (address_steps.h): x is A + r, where r is the thread's number in its group and the low bits of A are zero, which
+//   sums, products, shifts, masks, quotients and remainders by constants keep or drop.
 //
 // Loads with guards are not adjacent for the pass. It stands after guards have become unnecessary, for known sizes or
 // in a loop's version without them, and before short loops are unrolled.

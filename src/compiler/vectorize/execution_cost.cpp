@@ -81,8 +81,9 @@ class Frequencies {
         own = {std::min(own.thread, most.thread), std::min(own.simdgroup, most.simdgroup)};
       }
       in_iteration_[block] = own;
+      const unsigned edges = edges_within_loop(*block);
       for (const BasicBlock* next : successors(block)) {
-        const Frequency edge = along(*block, *next, own);
+        const Frequency edge = along(*block, *next, edges, own);
         Frequency& sum = incoming[next];
         sum = {sum.thread + edge.thread, sum.simdgroup + edge.simdgroup};
       }
@@ -127,7 +128,14 @@ class Frequencies {
            });
   }
 
-  Frequency along(const BasicBlock& from, const BasicBlock& to, Frequency own) const {
+  unsigned edges_within_loop(const BasicBlock& from) const {
+    const Loop* loop = loop_of(&from);
+    return static_cast<unsigned>(
+        count_if(successors(&from), [&](const BasicBlock* next) { return !loop || loop->contains(next); }));
+  }
+
+  // Along one of the block's `edges` edges within its loop, or one that leaves the loop.
+  Frequency along(const BasicBlock& from, const BasicBlock& to, unsigned edges, Frequency own) const {
     const Loop* loop = loop_of(&from);
     if (loop && loop->getHeader() == &to) return {};  // a back edge
     if (loop && !loop->contains(&to)) {
@@ -135,10 +143,8 @@ class Frequencies {
       while (loop->getParentLoop() && !loop->getParentLoop()->contains(&to)) loop = loop->getParentLoop();
       return in_iteration_.lookup(loop->getHeader());
     }
-    const auto stays = [&](const BasicBlock* next) { return !loop || loop->contains(next); };
-    const auto edges = static_cast<double>(count_if(successors(&from), stays));
     if (edges == 1 || post_dominators_.dominates(&to, &from)) return own;
-    double share = 1 / edges;
+    double share = 1.0 / edges;
     if (edges == 2) {
       const bool other_returns =
           any_of(successors(&from), [&](const BasicBlock* next) { return next != &to && only_returns(*next); });

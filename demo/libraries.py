@@ -63,7 +63,7 @@ def choose(wanted: str = "auto") -> tuple[Library, str]:
         return _MAKE[wanted](), "named by --library"
     for name in NAMES:
         if importlib.util.find_spec(name) is not None:
-            others = [other for other in NAMES[: NAMES.index(name)]]
+            others = NAMES[: NAMES.index(name)]
             why = f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} not" if others else "it is"
             return _MAKE[name](), f"{why} installed; --library names another"
     raise ImportError("none of torch, jax and mlx is installed")

@@ -78,16 +78,22 @@ def ask(python: Path) -> Python | None:
 
 
 def find_pythons() -> list[Python]:
-    """The first of each version, on the path or among pyenv's."""
+    """The first of each version, on the path or among pyenv's; otherwise Debian's, unpacked (tools/debian_python)."""
     found = []
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for version in VERSIONS:
         candidates = [Path(path) for path in [shutil.which(f"python{version}")] if path]
         candidates += sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True)
         known = (python for path in candidates if (python := ask(path)) and has_headers(path))
-        if python := next(known, None):
+        if python := next(known, None) or unpack_debian(version):
             found.append(python)
     return found
+
+
+def unpack_debian(version: str) -> Python | None:
+    folder = FOLDER / "pythons" / version
+    done = subprocess.run([ROOT / "tools" / "debian_python", version, folder], check=False)
+    return None if done.returncode else ask(folder / "usr" / "bin" / f"python{version}")
 
 
 def has_headers(python: Path) -> bool:

@@ -35,6 +35,7 @@
 #include "compiler/engines/engine_support.h"
 #include "compiler/engines/scalar_entry.h"
 #include "compiler/engines/simd_entry.h"
+#include "compiler/engines/thread_positions.h"
 #include "compiler/ir/entry.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/pseudo_intrinsics.h"

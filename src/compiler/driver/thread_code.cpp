@@ -120,7 +120,7 @@ Diagnostic place_input_store(const CompileRequest& request, const ThreadTarget& 
   nowhere.message = message;
   if (!frontend.module) return nowhere;
   const FunctionsFreedWhenAbandoned freed(*frontend.module);
-  CompileRequest silent{unit, request.target};
+  CompileRequest silent{unit, request.target, /*keep_stages=*/false, request.limits, /*verify_passes=*/false, {}};
   CompileResult unused;
   Pipeline pipeline(silent, unused);
   if (!make_one_function(pipeline, *frontend.module, thread)) return nowhere;

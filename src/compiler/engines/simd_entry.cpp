@@ -1,7 +1,6 @@
 #include "compiler/engines/simd_entry.h"
 
 #include <llvm/ADT/PostOrderIterator.h>
-#include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -22,9 +21,6 @@ namespace kiln {
 using namespace llvm;
 
 namespace {
-
-// Of a threadgroup.
-constexpr unsigned kMostSimdgroups = 32;
 
 // Which half of its pair the simdgroup at `x` is (workgroup/thread_coarsening.h).
 Value* half_at(Value* x, IRBuilder<>& builder) { return builder.CreateAnd(x, builder.getInt32(kLanes)); }
@@ -254,114 +250,6 @@ Function* full_simdgroup(Function& group, const LaunchForm& form) {
     load->eraseFromParent();
   }
   return full;
-}
-
-void lower_positions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed) {
-  const bool rows_are_simdgroups = form.rows_are_simdgroups,
-             in_pairs = form.rows_are_simdgroup_pairs && !has_convergence_points;
-  const unsigned simdgroups = has_convergence_points ? form.simdgroups : 0;
-  Value *record = group.getArg(kCpuRecord),
-        *x = group.getArg(has_convergence_points ? unsigned{kCpuX} : unsigned{kRowX});
-  Function& lane = lane_function(*group.getParent());
-  lane.setSpeculatable();
-  lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
-  for (Instruction& instruction : make_early_inc_range(instructions(group))) {
-    const std::optional<uint64_t> value_number = thread_value(&instruction);
-    if (!value_number) continue;
-    auto* call = cast<CallInst>(&instruction);
-    IRBuilder<> builder(call);
-    const uint64_t which = *value_number;
-    auto recorded = [&](uint64_t value) {
-      LoadInst* load = builder.CreateLoad(
-          builder.getInt32Ty(),
-          builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(value))));
-      load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
-      return load;
-    };
-    auto in_record = [&] { return recorded(which); };
-    // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
-    // the same in all lanes then. Where it must be less than a known number of threads, comparisons with lengths fall
-    // away.
-    auto multiple = [&](Value* number, unsigned of = kLanes) {
-      return builder.CreateAnd(number, builder.getInt32(~(of - 1)));
-    };
-    auto place = [&](Value* number) {
-      const unsigned most = simdgroups ? simdgroups : has_convergence_points && is_signed ? kMostSimdgroups : 0;
-      return most ? builder.CreateAnd(number, builder.getInt32((most - 1) * kLanes)) : multiple(number);
-    };
-    auto index_in_simdgroups = [&] {
-      return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(recorded(kIndexInThreadgroup)),
-                                                           builder.CreateCall(&lane)));
-    };
-    // Exact for a threadgroup's at most 1024 threads: what is rounded is at least 1/2048 away from a whole number.
-    // Vectors have no division of integers.
-    auto quotient = [&](Value* number, Value* divisor) {
-      Type* real = builder.getFloatTy();
-      Value* middle = builder.CreateFAdd(builder.CreateUIToFP(number, real), ConstantFP::get(real, 0.5));
-      Value* inverse = builder.CreateFDiv(ConstantFP::get(real, 1), builder.CreateUIToFP(divisor, real));
-      return builder.CreateFPToUI(builder.CreateFMul(middle, inverse), builder.getInt32Ty());
-    };
-    auto remainder = [&](Value* number, Value* divisor) {
-      return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
-    };
-    // Rows of so many threads: a simdgroup's first one is that of a row, and its rows are of one plane. The number of
-    // that row is a multiple of the simdgroup's number of rows, as is the plane's.
-    const bool is_recorded = rows_are_simdgroups && simdgroups == 0;  // each simdgroup's row
-    const unsigned row_threads = has_convergence_points && !is_recorded ? form.row_threads : 0,
-                   rows = kLanes / std::clamp(row_threads, 1U, kLanes);
-    auto first_row = [&] {
-      return builder.CreateUDiv(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads));
-    };
-    auto row_of_lane = [&] { return builder.CreateUDiv(builder.CreateCall(&lane), builder.getInt32(row_threads)); };
-    // Each value of a thread that is not in the record of a simdgroup.
-    static_assert(numbers_of(ThreadValueScope::kThread) == 4, "compute each value of a thread from its lane");
-    Value* value;
-    if (has_convergence_points && which == kIndexInThreadgroup)
-      value = index_in_simdgroups();
-    else if (row_threads > kLanes && which == kPositionInThreadgroup)
-      // Rows of several simdgroups.
-      value = builder.Insert(BinaryOperator::CreateDisjoint(
-          Instruction::Or,
-          builder.CreateAnd(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads - kLanes)),
-          builder.CreateCall(&lane)));
-    else if (row_threads > kLanes && which == kPositionInThreadgroup + 1)
-      value = first_row();
-    else if (row_threads && which == kPositionInThreadgroup)
-      value = builder.CreateAnd(builder.CreateCall(&lane), builder.getInt32(row_threads - 1));
-    else if (row_threads && which == kPositionInThreadgroup + 1) {
-      Value* first = simdgroups ? first_row() : builder.CreateURem(first_row(), recorded(kThreadsPerThreadgroup + 1));
-      value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, multiple(first, rows), row_of_lane()));
-    } else if (row_threads && which == kPositionInThreadgroup + 2)
-      value = simdgroups ? static_cast<Value*>(builder.getInt32(0))
-                         : builder.CreateUDiv(first_row(), recorded(kThreadsPerThreadgroup + 1));
-    else if (row_threads && (which == kThreadsPerThreadgroup || which == kFullThreadsPerThreadgroup))
-      value = builder.getInt32(row_threads);
-    else if (simdgroups && (which == kPositionInThreadgroup + 1 || which == kPositionInThreadgroup + 2))
-      value = builder.getInt32(0);
-    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup)
-      value = remainder(index_in_simdgroups(), recorded(kThreadsPerThreadgroup));
-    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
-      value = remainder(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
-                        recorded(kThreadsPerThreadgroup + 1));
-    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 2)
-      value = quotient(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
-                       recorded(kThreadsPerThreadgroup + 1));
-    else if (which == kPositionInThreadgroup)
-      value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(&lane)));
-    else if (which == kPositionInThreadgroup + 1 && !has_convergence_points)
-      value = builder.CreateAdd(in_record(), group.getArg(kRowOfCall));
-    else if (which == kIndexInThreadgroup) {
-      Value* index = builder.CreateAdd(in_record(), x);
-      if (!has_convergence_points)
-        index = builder.CreateAdd(index, builder.CreateMul(group.getArg(kRowOfCall), recorded(kThreadsPerThreadgroup)));
-      value = builder.CreateAdd(index, builder.CreateCall(&lane));
-    } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
-      value = multiple(in_record(), in_pairs ? kCoarsenedThreads : kLanes);
-    else
-      value = in_record();
-    call->replaceAllUsesWith(value);
-    call->eraseFromParent();
-  }
 }
 
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// The functions that the SIMD engine puts around the code of a simdgroup: rows of threads, full simdgroups, and where a
-// thread stands in them.
+// The functions that the SIMD engine puts around the code of a simdgroup: rows of threads, full simdgroups,
+// threadgroups.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -46,11 +46,5 @@ void run_coarsened(llvm::Function& row, llvm::Function& full, llvm::Function& gr
 /// A copy of `group` for simdgroups of which every lane has a thread. `count`: the simdgroups of a threadgroup that is
 /// one row of them; 0: any.
 llvm::Function* full_simdgroup(llvm::Function& group, const LaunchForm& form);
-
-/// Replaces kValueFunction by loads of the simdgroup's record, and a thread's position by that of its first thread and
-/// its lane. With convergence points `group` is one simdgroup, which may cover several rows, and has the parameters of
-/// CpuSimdgroupFunction (core/cpu_functions.h); else it has those of RowParameter (workgroup/thread_coarsening.h).
-/// `is_signed`: bodies divide positions as signed numbers, so that the code must show that they are not negative.
-void lower_positions(llvm::Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed);
 
 }  // namespace kiln

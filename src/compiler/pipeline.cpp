@@ -26,6 +26,7 @@
 #include "compiler/analysis/barrier_uniformity.h"
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
@@ -127,6 +128,7 @@ constexpr const char* kOptionalPasses[] = {
     "coarsened-addresses",
     "coarsened-loop-versioning",
     "component-conditions",
+    "compose-shuffles",
     "constant-offsets",
     "deferred-reductions",
     "extension-uses",
@@ -819,6 +821,10 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
     pipeline.run(optional("lane-reductions"), module, [&] { reduce_lanes(module, vector_isa); });
+    // After reductions, which are recognized by their shuffles. Where a register is permuted in parts nothing gains.
+    for (Function& function : module)
+      if (!function.isDeclaration() && vector_isa.permute_two_registers)
+        pipeline.run(optional("compose-shuffles"), function, [&] { return compose_shuffles(function, vector_isa); });
     // Before vectors are split: the parts of an index share its base.
     for (Function& function : module)
       if (!function.isDeclaration())

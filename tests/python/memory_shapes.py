@@ -106,6 +106,40 @@ def members_without_bounds_checks(dtype: str, step: int) -> None:
             np.testing.assert_array_equal(y, expected, err_msg=f"{some} of {threads}, {active} active")
 
 
+@check({"dtype": ["uint8", "float32", "uint64"], "step": [2, 3, 4, 8], "bounds": ["on", "off"]})
+def members_by_unsigned_indices(dtype: str, step: int, bounds: str) -> None:
+    """Members that lie together unless a `uint` wraps between them; with guards also where it does."""
+    name, threads = METAL[dtype], 256
+    size = step * threads
+    x = np.random.default_rng(step).integers(0, 100, size).astype(dtype)
+    firsts = [0, step * 40, 7, 1] + ([step * 40 + 1, step * 255 + step - 1, size, 2**31] if bounds == "on" else [])
+    for first, members in itertools.product(firsts, [range(step), range(step - 1, -1, -1), [0, step - 1]]):
+        # The threads below `start` would read before the array.
+        start = -(-first // step) if bounds == "off" else 0
+        i = np.arange(threads)
+        sums, copied = np.zeros(threads, dtype), np.full(size, 7, dtype)
+        for m in members:
+            at = (step * i - first + m) % 2**32
+            inside = (at < size) & (i >= start)
+            read = np.where(inside, x[np.where(inside, at, 0)], np.array(0, dtype))
+            sums = (sums * np.array(3, dtype) + read).astype(dtype)
+            copied[at[inside]] = (read + np.array(m, dtype)).astype(dtype)[inside]
+        text = f"{step} * i - n[0]"
+        reads = "".join(f" {name} v{m} = x[{text} + {m}u]; s = s * 3 + v{m};" for m in members)
+        writes = "".join(f" z[{text} + {m}u] = v{m} + {m};" for m in members)
+        body = f"uint i = thread_position_in_grid.x; {name} s = 0; if (i >= n[1]) {{{reads}{writes}}} y[i] = s;"
+        y, z = run(
+            body,
+            {"x": x, "n": np.array([first, start], np.uint32)},
+            {"y": (threads, dtype), "z": (size, dtype)},
+            threads,
+            init_value=7,
+            bounds=bounds,
+        )
+        np.testing.assert_array_equal(y, sums, err_msg=f"{first}, {members}")
+        np.testing.assert_array_equal(z, copied, err_msg=f"{first}, {members}")
+
+
 @check({"dtype": METAL, "step": [2, 4, 8]})
 def piecewise_members_without_bounds_checks(dtype: str, step: int) -> None:
     """The array ends with the element of the last index that the threads have in common, beside a page that cannot be

@@ -228,6 +228,7 @@ ArrayRef<PassRow> pass_rows() {
       {"min-max-idiom", {&kIsMachineCode}},
       {"int4-to-float", {&kIsMachineCode}},
       {"lane-reductions", {&kIsMachineCode}},
+      {"compose-shuffles", {&kIsMachineCode}},
       {"gather-addresses", {&kIsMachineCode}},
       {"pressure-scheduler", {&kIsMachineCode}},
       {"extension-uses", {&kIsMachineCode}},

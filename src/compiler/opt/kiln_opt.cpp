@@ -35,6 +35,7 @@
 #include "compiler/analysis/barrier_uniformity.h"
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
@@ -304,6 +305,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.vector_isa), f); }},
       {"store-forwarding", [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.vector_isa), f); }},
       // codegen
+      {"compose-shuffles", [](Function& f, State& s) { compose_shuffles(f, s.vector_isa); }},
       {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
       {"lane-loop-splitting",
        [](Function& f, State& s) {

@@ -24,8 +24,10 @@ class InterleavedAccesses {
   /// `tiles`: its stores are not interleaved ones.
   InterleavedAccesses(ThreadCode& code, const Tiles& tiles, AddressChecks& checks, StridedAccesses& strided,
                       LaneAccesses& lane_accesses, Lanes& lanes)
-      : evolution_(code.evolution),
+      : flow_(code.flow),
+        evolution_(code.evolution),
         strides_(code.strides),
+        wrapping_(code.wrapping),
         tiles_(tiles),
         checks_(checks),
         strided_(strided),
@@ -46,14 +48,20 @@ class InterleavedAccesses {
  private:
   void find_load_groups(BasicBlock& block);
   void find_store_groups(BasicBlock& block);
+  std::optional<int64_t> offset_of(const GuardedAddress& first, const GuardedAddress& access, uint64_t bytes) const;
+  std::optional<int64_t> offset_unless_wrapped(const GuardedAddress& first, const GuardedAddress& access,
+                                               uint64_t bytes) const;
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
+  void check_members(const AccessGroup& group, AccessShape& shape) const;
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
 
+  const StructuredFlow& flow_;
   ScalarEvolution& evolution_;
   Strides& strides_;
+  Wrapping& wrapping_;
   const Tiles& tiles_;
   AddressChecks& checks_;
   StridedAccesses& strided_;

@@ -14,6 +14,14 @@ Value* permute_512(Value* low, Value* high, Value* indices, IRBuilderBase& build
   return builder.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, indices, high});
 }
 
+Value* permute_register_512(Value* values, Value* indices, IRBuilderBase& builder) {
+  return builder.CreateIntrinsic(Intrinsic::x86_avx512_permvar_si_512, {}, {values, indices});
+}
+
+Value* permute_register_256(Value* values, Value* indices, IRBuilderBase& builder) {
+  return builder.CreateIntrinsic(Intrinsic::x86_avx2_permd, {}, {values, indices});
+}
+
 Value* estimate_rsqrt_512(Value* values, IRBuilderBase& builder) {
   return builder.CreateIntrinsic(Intrinsic::x86_avx512_rsqrt14_ps_512, {},
                                  {values, Constant::getNullValue(values->getType()), builder.getInt16(kAllLanes)});
@@ -50,6 +58,7 @@ VectorIsa vector_isa_of(std::string_view cpu) {
     isa.has_table_of_16_floats = true;
     isa.estimates_rsqrt_to_14_bits = true;
     isa.permute_two_registers = permute_512;
+    isa.permute_register = permute_register_512;
     isa.compress = compress_512;
     isa.estimate_rsqrt = estimate_rsqrt_512;
     isa.scale = scale_512;
@@ -57,6 +66,7 @@ VectorIsa vector_isa_of(std::string_view cpu) {
     isa.num_registers = 16;
     isa.register_bytes = 32;
     isa.refusal = "";
+    isa.permute_register = permute_register_256;
     isa.estimate_rsqrt = estimate_rsqrt_256;
   } else {
     isa.num_registers = 16;

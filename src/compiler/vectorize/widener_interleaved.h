@@ -39,6 +39,7 @@ class InterleavedAccesses {
   /// group.
   void find(BasicBlock& block);
   bool contains(const LoadInst& load) const { return group_of_.contains(&load); }
+  bool contains(const StoreInst& store) const { return deferred_stores_.contains(&store) || groups_.contains(&store); }
 
   /// Emits the group at the load, and sets its loads' vectors. False: there is none.
   bool load(LoadInst& load, IRBuilder<>& builder);

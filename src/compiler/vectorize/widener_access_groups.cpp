@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
 
@@ -15,6 +16,28 @@ std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEv
   int64_t distance = constant->getAPInt().getSExtValue();
   if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
   return distance / static_cast<int64_t>(bytes);
+}
+
+std::optional<AccessIndex> index_of(Value* address, Value* offset, uint64_t bytes, const DataLayout& layout) {
+  using namespace PatternMatch;
+  auto* element = dyn_cast<GetElementPtrInst>(address);
+  if (!element || element->getNumIndices() != 1 || layout.getTypeAllocSize(element->getSourceElementType()) != bytes)
+    return std::nullopt;
+  Value *extended = element->getOperand(1), *number = nullptr;
+  if (!match(extended, m_ZExtOrSExt(m_Value(number))) || number->getType()->isIntegerTy(1)) return std::nullopt;
+  const bool is_offset = bytes == 1
+                             ? offset == extended
+                             : match(offset, m_CombineOr(m_Shl(m_Specific(extended), m_SpecificInt(Log2_64(bytes))),
+                                                         m_Mul(m_Specific(extended), m_SpecificInt(bytes))));
+  if (!is_offset) return std::nullopt;
+  return AccessIndex{element->getPointerOperand(), number, isa<SExtInst>(extended)};
+}
+
+std::optional<int64_t> distance_without_wrapping(const AccessIndex& from, const AccessIndex& to,
+                                                 ScalarEvolution& evolution) {
+  if (from.base != to.base || from.is_signed != to.is_signed || from.number->getType() != to.number->getType())
+    return std::nullopt;
+  return distance(from.number, to.number, 1, evolution);
 }
 
 void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,

@@ -16,32 +16,68 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
+// Of a row a lane's part of a register is loaded.
+static constexpr uint64_t kRowPartBytes = 16;
+
+// The number of elements from one lane's to the next one's; 0 if they cannot be interleaved.
+uint64_t InterleavedAccesses::step_of(Value* pointer, uint64_t bytes) {
+  const uint64_t step = strides_.element_stride(pointer, bytes);
+  return step == 0 ? strides_.row_stride(pointer, bytes) : step == 1 ? 0 : step;
+}
+
+// What a guard compares, `offset < limit`, whichever of them is divergent.
+static std::optional<LaneGuard> bound_of(Value* allowed) {
+  auto* comparison = dyn_cast<ICmpInst>(allowed);
+  if (!comparison) return std::nullopt;
+  Value *one = comparison->getOperand(0), *other = comparison->getOperand(1);
+  if (comparison->getPredicate() == ICmpInst::ICMP_ULT) return LaneGuard{one, other};
+  if (comparison->getPredicate() == ICmpInst::ICMP_UGT) return LaneGuard{other, one};
+  return std::nullopt;
+}
+
 // Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
 // offsets differ by as much as the addresses.
+std::optional<int64_t> InterleavedAccesses::distance_of(Instruction& from, Instruction& to) {
+  const uint64_t bytes = layout_.getTypeStoreSize(getLoadStoreType(&from));
+  auto [allowed, address] = guarded_address_of(to);
+  auto [first_allowed, first_address] = guarded_address_of(from);
+  if ((allowed == nullptr) != (first_allowed == nullptr)) return std::nullopt;
+  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
+  if (allowed == first_allowed) return offset;
+  std::optional<LaneGuard> guard = bound_of(allowed), first_guard = bound_of(first_allowed);
+  if (!guard || !first_guard || guard->limit != first_guard->limit) return std::nullopt;
+  if (offset) {
+    if (distance(first_guard->offset, guard->offset, bytes, evolution_) != offset) return std::nullopt;
+    return offset;
+  }
+  // The check of bounds includes one that nothing wraps.
+  if (!lanes_.is_divergent(allowed) || !wrapping_.end_of_extension(guard->offset) ||
+      !wrapping_.end_of_extension(first_guard->offset))
+    return std::nullopt;
+  std::optional<AccessIndex> to_index = index_of(address, guard->offset, bytes, layout_),
+                             from_index = index_of(first_address, first_guard->offset, bytes, layout_);
+  if (!to_index || !from_index) return std::nullopt;
+  return distance_without_wrapping(*from_index, *to_index, evolution_);
+}
+
 bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
-  uint64_t bytes = layout_.getTypeStoreSize(type);
-  auto [allowed, address] = guarded_address_of(access);
-  auto [first_allowed, first_address] = guarded_address_of(first);
-  if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
-  uint64_t step = strides_.element_stride(first_address, bytes);
-  if (step < 2 || strides_.element_stride(address, bytes) != step) return false;
-  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
+  Value *address = guarded_address_of(access).address, *first_address = guarded_address_of(first).address;
+  uint64_t step = step_of(first_address, bytes);
+  if (step == 0 || step_of(address, bytes) != step) return false;
+  const bool walk_rows = strides_.element_stride(first_address, bytes) == 0;
+  if (walk_rows && (isa<StoreInst>(access) || type->isIntegerTy(1))) return false;
+  std::optional<int64_t> offset = distance_of(first, access);
   if (!offset) return false;
-  if (allowed != first_allowed) {
-    auto *one = dyn_cast<ICmpInst>(allowed), *other = dyn_cast<ICmpInst>(first_allowed);
-    if (!one || !other || one->getPredicate() != ICmpInst::ICMP_ULT || other->getPredicate() != ICmpInst::ICMP_ULT ||
-        one->getOperand(1) != other->getOperand(1) ||
-        distance(other->getOperand(0), one->getOperand(0), bytes, evolution_) != offset)
-      return false;
-  }
-  int64_t lowest = *offset, highest = *offset;
+  int64_t lowest = std::min<int64_t>(*offset, 0), highest = std::max<int64_t>(*offset, 0);
   for (const Member& other : group) {
     lowest = std::min(lowest, other.offset);
     highest = std::max(highest, other.offset);
   }
+  if (walk_rows) step = std::min(step, kRowPartBytes / bytes);
   if (highest - lowest >= static_cast<int64_t>(step)) return false;
   member = {&access, *offset};
   return true;
@@ -113,6 +149,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   auto& load = cast<LoadInst>(lowest_access(group));
   auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
+  if (step == 0) return load_rows(group, builder);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {
@@ -152,6 +189,34 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
+}
+
+void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& builder) {
+  const int64_t lowest = lowest_offset(group);
+  auto& load = cast<LoadInst>(lowest_access(group));
+  auto [allowed, pointer] = guarded_address_of(load);
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.row_stride(pointer, bytes);
+  SmallVector<uint64_t> indices;
+  for (const Member& member : group) indices.push_back(static_cast<uint64_t>(member.offset - lowest));
+  // Whole words, and a power of two of them. What the check covers is in the array.
+  const uint64_t last = *llvm::max_element(indices);
+  const uint64_t part = std::max(PowerOf2Ceil(last + 1), sizeof(uint32_t) / bytes);
+  const bool is_checked = allowed && lanes_.is_divergent(allowed);
+  auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
+  auto scalarized = [&]() -> Values {
+    Values results;
+    for (const Member& member : group) {
+      auto* one = cast<LoadInst>(member.access);
+      lane_accesses_.load(*one, builder);
+      results.push_back(lanes_.known_vector(one));
+    }
+    return results;
+  };
+  const AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
+  Values results = is_checked || part == group.size()
+                       ? checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)
+                       : scalarized();
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
 }
 
 void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {

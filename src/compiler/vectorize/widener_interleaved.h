@@ -1,6 +1,12 @@
 // Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
 // all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 //
+// Members that are far from one lane's to the next one's are rows, as in `x[columns * i + k]` for four `k`: what a lane
+// loads of its row is a part of a register, and registers are transposed.
+//
+// Indices of 32 bits may wrap between two members, `x[3 * i]` and `x[3 * i + 1]`. The bounds check of a group shows
+// that they do not, as it does for lanes; where it fails each member has its own address.
+//
 // The search is quadratic in a block's groups at worst.
 #pragma once
 
@@ -26,6 +32,7 @@ class InterleavedAccesses {
                       LaneAccesses& lane_accesses, Lanes& lanes)
       : evolution_(code.evolution),
         strides_(code.strides),
+        wrapping_(code.wrapping),
         tiles_(tiles),
         checks_(checks),
         strided_(strided),
@@ -47,6 +54,9 @@ class InterleavedAccesses {
   void find_load_groups(BasicBlock& block);
   void find_store_groups(BasicBlock& block);
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
+  std::optional<int64_t> distance_of(Instruction& from, Instruction& to);
+  uint64_t step_of(Value* pointer, uint64_t bytes);
+  void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
@@ -54,6 +64,7 @@ class InterleavedAccesses {
 
   ScalarEvolution& evolution_;
   Strides& strides_;
+  Wrapping& wrapping_;
   const Tiles& tiles_;
   AddressChecks& checks_;
   StridedAccesses& strided_;

@@ -106,6 +106,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/bit_counts.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/device_traits.h"
@@ -123,6 +124,7 @@ constexpr const char* kOptionalPasses[] = {
     "affine-lanes",
     "asynchronous-copies",
     "atomic-prefetch",
+    "bit-counts",
     "cluster-stores",
     "coarsened-addresses",
     "coarsened-loop-versioning",
@@ -830,6 +832,10 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
     pipeline.run(optional("lane-reductions"), module, [&] { reduce_lanes(module, vector_isa); });
+    // Before blocks are ordered: a sum of counts becomes another one.
+    for (Function& function : module)
+      if (!function.isDeclaration())
+        pipeline.run(optional("bit-counts"), function, [&] { return count_bits_in_bytes(function, vector_isa); });
     // Before vectors are split: the parts of an index share its base.
     for (Function& function : module)
       if (!function.isDeclaration())

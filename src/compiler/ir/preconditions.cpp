@@ -227,6 +227,7 @@ ArrayRef<PassRow> pass_rows() {
       {"half-selects", {&kHasNoBfloat, &kIsMachineCode}},
       {"half-operations", {&kHasNoBfloat, &kIsMachineCode}},
       {"min-max-idiom", {&kIsMachineCode}},
+      {"bit-counts", {&kIsMachineCode}},
       {"int4-to-float", {&kIsMachineCode}},
       {"lane-reductions", {&kIsMachineCode}},
       {"gather-addresses", {&kIsMachineCode}},

@@ -115,6 +115,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/bit_counts.h"
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/instruction_sets.h"
@@ -251,6 +252,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
          const std::string reason = refuse_by_execution_cost(cost);
          answer(f.getName().str(), reason.empty() ? "vectors pay" : reason);
        }},
+      {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
       {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",
        [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},

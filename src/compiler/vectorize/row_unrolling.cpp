@@ -18,7 +18,8 @@ using namespace llvm;
 
 namespace {
 
-constexpr unsigned kFactor = 4;
+// Four words of a row are as much as is loaded at once; of narrower elements eight are enough.
+constexpr unsigned kFactor = 4, kFactorOfNarrow = 8;
 // Instructions of one iteration, and of all that are in one block then.
 constexpr unsigned kMostInLoop = 80;
 // Nearer elements are in the same registers (widener_strides.h).
@@ -36,31 +37,37 @@ class LoopsOverRows {
   bool mark() {
     bool has_marked = false;
     for (Loop* loop : loops_.getLoopsInPreorder())
-      if (is_over_rows(*loop)) {
-        always_unroll(*cast<BranchInst>(loop->getLoopLatch()->getTerminator()), kFactor);
+      if (unsigned factor = factor_of(*loop)) {
+        always_unroll(*cast<BranchInst>(loop->getLoopLatch()->getTerminator()), factor);
         has_marked = true;
       }
     return has_marked;
   }
 
  private:
-  bool is_over_rows(Loop& loop) {
+  // 0: it stays.
+  unsigned factor_of(Loop& loop) {
     BasicBlock* latch = loop.getLoopLatch();
     if (!loop.isInnermost() || !latch || loop.getExitingBlock() != latch || !loop.getLoopPreheader() ||
         !isa<BranchInst>(latch->getTerminator()) || divergence_.is_divergent_branch(*latch) ||
         hasUnrollTransformation(&loop) != TM_Unspecified)
-      return false;
+      return 0;
     const unsigned trips = evolution_.getSmallConstantTripCount(&loop);
-    if (trips != 0 && trips < 2 * kFactor) return false;
+    if (trips != 0 && trips < 2 * kFactor) return 0;
     unsigned size = 0;
-    bool has_rows = false;
+    bool has_rows = false, are_words = false;
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) {
-        if (++size > kMostInLoop) return false;
-        if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return false;
-        if (auto* load = dyn_cast<LoadInst>(&instruction)) has_rows |= walks_row(*load, loop);
+        if (++size > kMostInLoop) return 0;
+        if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return 0;
+        auto* load = dyn_cast<LoadInst>(&instruction);
+        if (!load || !walks_row(*load, loop)) continue;
+        has_rows = true;
+        are_words |= layout_.getTypeStoreSize(load->getType()) == 4;
       }
-    return has_rows;
+    if (!has_rows) return 0;
+    const bool is_short = size <= kMostInLoop / 2 && (trips == 0 || trips >= 2 * kFactorOfNarrow);
+    return are_words || !is_short ? kFactor : kFactorOfNarrow;
   }
 
   // Whether the load is of the element after that of the iteration before, and of a row of each lane's own.

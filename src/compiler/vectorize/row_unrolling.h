@@ -13,7 +13,7 @@
 // Rejected: loading ahead in the widener without unrolling. What one iteration loads for the next ones would have to be
 // kept in phis, and chosen from by the counter.
 //
-// Complexity: linear in the function's instructions; a loop grows fourfold.
+// Complexity: linear in the function's instructions; a loop grows by four or eight.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -83,7 +83,7 @@ def members(dtype: str, step: int) -> None:
             np.testing.assert_array_equal(w, copied[:size], err_msg=f"{which} of {threads}")
 
 
-@check({"dtype": METAL, "step": [2, 3, 4, 8, 16]})
+@check({"dtype": METAL, "step": [2, 3, 4, 8, 16, 20]})
 def members_without_bounds_checks(dtype: str, step: int) -> None:
     """The array begins with the first thread's first member or ends with the last thread's last one, beside a page that
     cannot be read."""
@@ -138,6 +138,31 @@ def members_by_unsigned_indices(dtype: str, step: int, bounds: str) -> None:
         )
         np.testing.assert_array_equal(y, sums, err_msg=f"{first}, {members}")
         np.testing.assert_array_equal(z, copied, err_msg=f"{first}, {members}")
+
+
+@check({"dtype": METAL, "columns": [7, 20, 33]})
+def rows_of_threads(dtype: str, columns: int) -> None:
+    """Each thread walks a row of its own, in a loop whose length is known or is not, and the last one's may end early."""
+    name = METAL[dtype]
+    for threads, index in itertools.product([200, 37], ["int", "uint"]):
+        x = np.random.default_rng(columns).integers(0, 100, threads * columns).astype(dtype)
+        body = f"""{index} i = thread_position_in_grid.x; {name} s = 0, t = 0;
+            for ({index} k = 0; k < {columns}; ++k) s = s * 3 + x[i * {columns} + k];
+            for ({index} k = 0; k < {index}(n[0]); ++k) t = t * 3 + x[i * {columns} + k + 1];
+            y[i] = s; z[i] = t;"""
+        for size, length in [(x.size, columns), (x.size - columns - 2, columns - 2)]:
+            inputs = {"x": x[:size], "n": np.array([length], np.uint32)}
+            y, z = run(body, inputs, {"y": (threads, dtype), "z": (threads, dtype)}, threads)
+            seen = np.zeros(x.size + 1, dtype)
+            seen[:size] = x[:size]
+            sums = [np.zeros(threads, dtype), np.zeros(threads, dtype)]
+            with np.errstate(over="ignore"):
+                for which, (first, count) in enumerate([(0, columns), (1, length)]):
+                    for k in range(first, first + count):
+                        at = np.arange(threads) * columns + k
+                        sums[which] = (sums[which] * np.array(3, dtype) + seen[at]).astype(dtype)
+            np.testing.assert_array_equal(y, sums[0], err_msg=f"{threads} threads, {size} elements")
+            np.testing.assert_array_equal(z, sums[1], err_msg=f"{threads} threads, {size} elements")
 
 
 @check({"dtype": METAL, "step": [2, 4, 8]})

@@ -104,6 +104,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
 #include "compiler/versioning/function_versioning.h"
@@ -115,6 +116,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/bit_counts.h"
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/instruction_sets.h"
@@ -213,6 +215,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
       {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
       {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
+      {"row-unrolling",
+       [](Function& f, State& s) {
+         mark_loops_over_rows(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads());
+       }},
       {"restore-sinks", [](Function& f, State&) { restore_sinks(f); }},
       {"shape-constants", [](Function& f, State& s) { replace_known_shapes(f, s.unit); }},
       {"spin-loops",
@@ -247,6 +253,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
          const std::string reason = refuse_by_execution_cost(cost);
          answer(f.getName().str(), reason.empty() ? "vectors pay" : reason);
        }},
+      {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
       {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",
        [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},

@@ -16,6 +16,15 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
+// Of a row a lane's part of a register is loaded.
+static constexpr uint64_t kRowPartBytes = 16;
+
+// The number of elements from one lane's to the next one's; 0 if they cannot be interleaved.
+uint64_t InterleavedAccesses::step_of(Value* pointer, uint64_t bytes) {
+  const uint64_t step = strides_.element_stride(pointer, bytes);
+  return step == 0 ? strides_.row_stride(pointer, bytes) : step == 1 ? 0 : step;
+}
+
 // The offset of an access from the first of a group where both guards allow the same lanes: they are the same guard, or
 // they compare with the same limit, and their offsets differ by as much as the addresses.
 std::optional<int64_t> InterleavedAccesses::offset_of(const GuardedAddress& first, const GuardedAddress& access,
@@ -57,11 +66,13 @@ bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruct
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
-  uint64_t bytes = layout_.getTypeStoreSize(type);
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
   const GuardedAddress one = guarded_address_of(access), other = guarded_address_of(first);
   if ((one.allowed == nullptr) != (other.allowed == nullptr)) return false;
-  uint64_t step = strides_.element_stride(other.address, bytes);
-  if (step < 2 || strides_.element_stride(one.address, bytes) != step) return false;
+  uint64_t step = step_of(other.address, bytes);
+  if (step == 0 || step_of(one.address, bytes) != step) return false;
+  const bool walk_rows = strides_.element_stride(other.address, bytes) == 0;
+  if (walk_rows && (isa<StoreInst>(access) || type->isIntegerTy(1))) return false;
   std::optional<int64_t> offset = offset_of(other, one, bytes);
   const bool may_wrap = !offset;
   if (may_wrap) offset = offset_unless_wrapped(other, one, bytes);
@@ -71,6 +82,7 @@ bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruct
     lowest = std::min(lowest, other.offset);
     highest = std::max(highest, other.offset);
   }
+  if (walk_rows) step = std::min(step, kRowPartBytes / bytes);
   if (highest - lowest >= static_cast<int64_t>(step)) return false;
   member = {&access, *offset, may_wrap};
   return true;
@@ -151,6 +163,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   auto& load = cast<LoadInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
+  if (step == 0) return load_rows(group, builder);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {
@@ -191,6 +204,35 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
+}
+
+void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& builder) {
+  const int64_t lowest = lowest_member(group).offset;
+  auto& load = cast<LoadInst>(*lowest_member(group).access);
+  auto [allowed, pointer] = guarded_address_of(load);
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.row_stride(pointer, bytes);
+  SmallVector<uint64_t> indices;
+  for (const Member& member : group) indices.push_back(static_cast<uint64_t>(member.offset - lowest));
+  // Whole words, and a power of two of them. What the check covers is in the array.
+  const uint64_t last = *llvm::max_element(indices);
+  const uint64_t part = std::max(PowerOf2Ceil(last + 1), sizeof(uint32_t) / bytes);
+  const bool is_checked = allowed && lanes_.is_divergent(allowed);
+  auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
+  auto scalarized = [&]() -> Values {
+    Values results;
+    for (const Member& member : group) {
+      auto* one = cast<LoadInst>(member.access);
+      lane_accesses_.load(*one, builder);
+      results.push_back(lanes_.known_vector(one));
+    }
+    return results;
+  };
+  AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
+  check_members(group, shape);
+  Values results = is_checked || part == group.size()
+                       ? checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)
+                       : scalarized();
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
 }
 
 void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {

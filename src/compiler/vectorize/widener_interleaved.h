@@ -1,6 +1,12 @@
 // Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
 // all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 //
+// Members that are far from one lane's to the next one's are rows, as in `x[columns * i + k]` for four `k`: what a lane
+// loads of its row is a part of a register, and registers are transposed.
+//
+// Indices of 32 bits may wrap between two members, `x[3 * i]` and `x[3 * i + 1]`. The bounds check of a group shows
+// that they do not, as it does for lanes; where it fails each member has its own address.
+//
 // The search is quadratic in a block's groups at worst.
 #pragma once
 
@@ -54,6 +60,8 @@ class InterleavedAccesses {
                                                uint64_t bytes) const;
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
   void check_members(const AccessGroup& group, AccessShape& shape) const;
+  uint64_t step_of(Value* pointer, uint64_t bytes);
+  void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);

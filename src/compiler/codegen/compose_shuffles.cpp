@@ -153,7 +153,8 @@ class ShuffleComposer {
     Value* composed = nullptr;
     if (must_compose || origin.is_scalarized) composed = compose(instruction, origin.elements, must_compose);
     origin.is_scalarized |= must_compose;
-    if (composed) origins_[composed] = origin;
+    if (composed && none_of(origin.elements, [&](const Element& e) { return e.vector == composed; }))
+      origins_[composed] = origin;
     origins_[&instruction] = std::move(origin);
     return composed;
   }
@@ -210,7 +211,8 @@ class ShuffleComposer {
   }
 
   static bool is_identity(ArrayRef<int> mask, unsigned width) {
-    return mask.size() == width && ShuffleVectorInst::isIdentityMask(mask, static_cast<int>(width));
+    return mask.size() == width && !is_contained(mask, PoisonMaskElem) &&
+           ShuffleVectorInst::isIdentityMask(mask, static_cast<int>(width));
   }
 
   // One shuffle of two registers: a first step that permutes the first one is part of it.

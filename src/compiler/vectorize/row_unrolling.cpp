@@ -22,6 +22,8 @@ namespace {
 constexpr unsigned kFactor = 4, kFactorOfNarrow = 8;
 // Instructions of one iteration, and of all that are in one block then.
 constexpr unsigned kMostInLoop = 80;
+// Instructions of all copies in a function: each takes some 0.5 ms to compile, with what runs where a check fails.
+constexpr unsigned kMostCopied = 480;
 // Nearer elements are in the same registers (widener_strides.h).
 constexpr int64_t kFewestBytes = 17;
 
@@ -38,6 +40,9 @@ class LoopsOverRows {
     bool has_marked = false;
     for (Loop* loop : loops_.getLoopsInPreorder())
       if (unsigned factor = factor_of(*loop)) {
+        const unsigned copied = num_copied_ + factor * size_of(*loop);
+        if (copied > kMostCopied) continue;
+        num_copied_ = copied;
         always_unroll(*cast<BranchInst>(loop->getLoopLatch()->getTerminator()), factor);
         has_marked = true;
       }
@@ -45,6 +50,12 @@ class LoopsOverRows {
   }
 
  private:
+  static unsigned size_of(const Loop& loop) {
+    unsigned size = 0;
+    for (const BasicBlock* block : loop.blocks()) size += static_cast<unsigned>(block->size());
+    return size;
+  }
+
   // 0: it stays.
   unsigned factor_of(Loop& loop) {
     BasicBlock* latch = loop.getLoopLatch();
@@ -54,14 +65,19 @@ class LoopsOverRows {
       return 0;
     const unsigned trips = evolution_.getSmallConstantTripCount(&loop);
     if (trips != 0 && trips < 2 * kFactor) return 0;
-    unsigned size = 0;
+    const unsigned size = size_of(loop);
+    if (size > kMostInLoop) return 0;
+    // Loads are not grouped over a write (widener_access_groups.h).
+    const bool has_writes = any_of(loop.blocks(), [](const BasicBlock* block) {
+      return any_of(*block, [](const Instruction& instruction) { return instruction.mayWriteToMemory(); });
+    });
     bool has_rows = false, are_words = false;
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) {
-        if (++size > kMostInLoop) return 0;
         if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return 0;
         auto* load = dyn_cast<LoadInst>(&instruction);
-        if (!load || !walks_row(*load, loop)) continue;
+        if (!load || (has_writes && !load->hasMetadata(LLVMContext::MD_invariant_load)) || !walks_row(*load, loop))
+          continue;
         has_rows = true;
         are_words |= layout_.getTypeStoreSize(load->getType()) == 4;
       }
@@ -101,6 +117,7 @@ class LoopsOverRows {
   const Divergence& divergence_;
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
+  unsigned num_copied_ = 0;
   std::optional<LaneStrides> strides_;  // where a loop asks
 };
 

@@ -2,7 +2,6 @@
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
-#include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
 
@@ -42,7 +41,8 @@ std::optional<ExtendedTerm> extended_term_of(const SCEV* term) {
 
 }  // namespace
 
-std::optional<int64_t> distance_unless_wrapped(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
+std::optional<UnwrappedDistance> distance_unless_wrapped(Value* from, Value* to, uint64_t bytes,
+                                                         ScalarEvolution& evolution) {
   const auto* sum = dyn_cast<SCEVAddExpr>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));
   if (!sum) return std::nullopt;
   ArrayRef<const SCEV*> terms = sum->operands();
@@ -63,7 +63,9 @@ std::optional<int64_t> distance_unless_wrapped(Value* from, Value* to, uint64_t 
   if (!step || step->getAPInt().getSignificantBits() > 16) return std::nullopt;
   distance += one->factor * step->getAPInt().getSExtValue();
   if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
-  return distance / static_cast<int64_t>(bytes);
+  const unsigned bits = number->getType()->getScalarSizeInBits() - isa<SCEVSignExtendExpr>(one->extension);
+  return UnwrappedDistance{distance / static_cast<int64_t>(bytes), static_cast<uint64_t>(std::abs(one->factor))
+                                                                       << bits};
 }
 
 void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
@@ -99,10 +101,6 @@ static bool is_lower(const Member& one, const Member& other) { return one.offset
 
 const Member& lowest_member(const AccessGroup& group) {
   return *std::min_element(group.begin(), group.end(), is_lower);
-}
-
-const Member& highest_member(const AccessGroup& group) {
-  return *std::max_element(group.begin(), group.end(), is_lower);
 }
 
 bool may_wrap(const AccessGroup& group) {

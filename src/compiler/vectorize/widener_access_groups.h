@@ -26,11 +26,15 @@ std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEv
 
 /// The distance between two addresses or offsets in elements if no narrow index in them wraps, as `x[3 * i]` and
 /// `x[3 * i + 1]` have it where `i` is a `uint`: the difference of two extended numbers that differ by a constant.
-std::optional<int64_t> distance_unless_wrapped(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
+struct UnwrappedDistance {
+  int64_t elements;
+  uint64_t end;  // the bytes at which the extended numbers end, from zero on
+};
+std::optional<UnwrappedDistance> distance_unless_wrapped(Value* from, Value* to, uint64_t bytes,
+                                                         ScalarEvolution& evolution);
 
-/// The members with the lowest and the highest address.
+/// The member with the lowest address.
 const Member& lowest_member(const AccessGroup& group);
-const Member& highest_member(const AccessGroup& group);
 /// Whether offsets of members depend on indices that do not wrap.
 bool may_wrap(const AccessGroup& group);
 

@@ -68,7 +68,8 @@ std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of_members(ArrayRef<Ins
   return shape;
 }
 
-// Stores with the same base are a side's members.
+// Stores with the same base are a side's members. A side is stored as a whole, and the sides may overlap: all of one
+// come before all of the other.
 std::optional<RunTimeShapes::Butterfly> RunTimeShapes::butterfly_of(ArrayRef<StoreInst*> stores) {
   if (stores.size() < 2) return std::nullopt;
   SmallVector<std::pair<StoreInst*, Position>> sides[2];
@@ -76,7 +77,7 @@ std::optional<RunTimeShapes::Butterfly> RunTimeShapes::butterfly_of(ArrayRef<Sto
     Position position = position_of(*store, layout_);
     unsigned side = 0;
     while (side < 2 && !sides[side].empty() && sides[side][0].second.base != position.base) ++side;
-    if (side == 2) return std::nullopt;
+    if (side == 2 || (side == 0 && !sides[1].empty())) return std::nullopt;
     sides[side].emplace_back(store, position);
   }
   Butterfly result;
@@ -149,7 +150,8 @@ bool RunTimeShapes::load_group(ArrayRef<Instruction*> members, IRBuilder<>& buil
   auto in_parts = [&](ArrayRef<Value*> addresses) -> Values {
     SmallVector<Values> parts(members.size());
     for (Value* address : addresses)
-      for (auto [i, part] : enumerate(load_members(members, shape->part_lanes, address, builder)))
+      for (auto [i, part] :
+           enumerate(load_members(members, shape->part_lanes, address, getLoadStoreAlignment(members[0]), builder)))
         parts[i].push_back(part);
     Values results;
     for (auto [load, of_lanes] : zip_equal(members, parts))
@@ -285,6 +287,7 @@ void RunTimeShapes::store_butterfly(const Butterfly& butterfly, IRBuilder<>& bui
     each_side();
     return;
   }
+  ++num_tested_;
   const unsigned width = low->part_lanes, size = kWindowRegisters * width;
   Windows windows = windows_of(*low, builder);
   Value *condition = windows.condition, *distance = builder.CreateZExt(windows.distance, builder.getInt64Ty());
@@ -341,8 +344,7 @@ void RunTimeShapes::store_butterfly(const Butterfly& butterfly, IRBuilder<>& bui
           Value* moved = isa_.permute_register(builder.CreateShuffleVector(active, lanes), sources, builder);
           mask = builder.CreateICmpNE(moved, Constant::getNullValue(words));
         }
-        store_words(stored, builder.CreateConstGEP1_64(words, address, i), mask,
-                    getLoadStoreAlignment(butterfly.low[0]), builder);
+        store_words(stored, builder.CreateConstGEP1_64(words, address, i), mask, kWindowAlignment, builder);
       }
     }
     return {};

@@ -43,23 +43,29 @@ std::optional<int64_t> InterleavedAccesses::offset_of(const GuardedAddress& firs
 // whose extension ends where AddressChecks expects it, or of the last lane's highest address.
 std::optional<int64_t> InterleavedAccesses::offset_unless_wrapped(const GuardedAddress& first,
                                                                   const GuardedAddress& access, uint64_t bytes) const {
-  std::optional<int64_t> offset = distance_unless_wrapped(first.address, access.address, bytes, evolution_);
-  if (!offset) return std::nullopt;
+  std::optional<UnwrappedDistance> distance = distance_unless_wrapped(first.address, access.address, bytes, evolution_);
+  if (!distance) return std::nullopt;
   const bool is_guarded = access.allowed && lanes_.is_divergent(access.allowed);
-  if (!is_guarded) return access.allowed == first.allowed ? offset : std::nullopt;
+  if (!is_guarded) {
+    // What is on one side of a piece in the lowest member need not be in another one.
+    if (strides_.has_piece(access.address) || strides_.has_piece(first.address)) return std::nullopt;
+    return access.allowed == first.allowed ? std::optional(distance->elements) : std::nullopt;
+  }
   std::optional<LaneGuard> guard = lane_guard_of(access.allowed, flow_),
                            first_guard = lane_guard_of(first.allowed, flow_);
-  if (!guard || !first_guard || guard->limit != first_guard->limit ||
-      distance_unless_wrapped(first_guard->offset, guard->offset, bytes, evolution_) != offset)
-    return std::nullopt;
-  // The same numbers are extended for an address and for its offset.
+  if (!guard || !first_guard || guard->limit != first_guard->limit) return std::nullopt;
+  std::optional<UnwrappedDistance> of_guards =
+      distance_unless_wrapped(first_guard->offset, guard->offset, bytes, evolution_);
+  if (!of_guards || of_guards->elements != distance->elements) return std::nullopt;
+  // The same numbers are extended for an address and for its offset, and they are those that a check compares.
   auto base_of = [&](Value* address, Value* guarded_offset) {
     return evolution_.getMinusSCEV(evolution_.getSCEV(address), evolution_.getSCEV(guarded_offset));
   };
   if (base_of(access.address, guard->offset) != base_of(first.address, first_guard->offset) ||
-      !wrapping_.end_of_extension(guard->offset) || !wrapping_.end_of_extension(first_guard->offset))
+      wrapping_.end_of_extension(guard->offset) != of_guards->end ||
+      wrapping_.end_of_extension(first_guard->offset) != of_guards->end)
     return std::nullopt;
-  return offset;
+  return distance->elements;
 }
 
 bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
@@ -77,6 +83,8 @@ bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruct
   const bool may_wrap = !offset;
   if (may_wrap) offset = offset_unless_wrapped(other, one, bytes);
   if (!offset) return false;
+  // The check is of the lowest member's index, which must be that of the others.
+  if (any_of(drop_begin(group), [&](const Member& member) { return member.may_wrap != may_wrap; })) return false;
   int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
     lowest = std::min(lowest, other.offset);
@@ -153,9 +161,11 @@ void InterleavedAccesses::check_members(const AccessGroup& group, AccessShape& s
   if (!may_wrap(group)) return;
   // If the lowest members are out of bounds, others that have wrapped may be inside.
   shape.slow_path_checks = true;
-  const Member &lowest = lowest_member(group), &highest = highest_member(group);
-  shape.highest = guarded_address_of(*highest.access).address;
-  shape.to_highest = static_cast<uint64_t>(highest.offset - lowest.offset) * shape.bytes;
+  const Member& lowest = lowest_member(group);
+  for (const Member& member : group)
+    if (&member != &lowest)
+      shape.others.emplace_back(guarded_address_of(*member.access).address,
+                                static_cast<uint64_t>(member.offset - lowest.offset) * shape.bytes);
 }
 
 void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& builder) {
@@ -229,7 +239,7 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
   check_members(group, shape);
-  Values results = is_checked || part == group.size()
+  Values results = is_checked || part == last + 1
                        ? checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)
                        : scalarized();
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);

@@ -136,7 +136,8 @@ class RunTimeShapes {
   Value* fit(const Shape& shape, Windows& windows, IRBuilder<>& builder);
   Value* taken(ArrayRef<Value*> registers, Value* places, IRBuilder<>& builder);
   Values load_in_windows(ArrayRef<Instruction*> members, const Shape& shape, IRBuilder<>& builder, Emitter scalarized);
-  Values load_members(ArrayRef<Instruction*> members, unsigned count, Value* address, IRBuilder<>& builder);
+  Values load_members(ArrayRef<Instruction*> members, unsigned count, Value* address, Align alignment,
+                      IRBuilder<>& builder);
   void store_in_windows(StoreInst& store, const Shape& shape, IRBuilder<>& builder, Emitter scalarized);
   void store_words(Value* words, Value* address, Value* mask, Align alignment, IRBuilder<>& builder);
 

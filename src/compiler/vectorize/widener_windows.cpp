@@ -151,11 +151,11 @@ void RunTimeShapes::store_words(Value* words, Value* address, Value* mask, Align
 }
 
 // So many elements of each member, of consecutive structures.
-Values RunTimeShapes::load_members(ArrayRef<Instruction*> members, unsigned count, Value* address,
+Values RunTimeShapes::load_members(ArrayRef<Instruction*> members, unsigned count, Value* address, Align alignment,
                                    IRBuilder<>& builder) {
   const auto step = static_cast<unsigned>(members.size());
   Type* words = FixedVectorType::get(builder.getInt32Ty(), count * step);
-  Value* all = builder.CreateAlignedLoad(words, address, getLoadStoreAlignment(members[0]));
+  Value* all = builder.CreateAlignedLoad(words, address, alignment);
   if (step == 1) return {all};
   Values results;
   for (unsigned i = 0; i < step; ++i)
@@ -165,13 +165,15 @@ Values RunTimeShapes::load_members(ArrayRef<Instruction*> members, unsigned coun
 
 Values RunTimeShapes::load_in_windows(ArrayRef<Instruction*> members, const Shape& shape, IRBuilder<>& builder,
                                       Emitter scalarized) {
+  ++num_tested_;
   Windows windows = windows_of(shape, builder);
   Value* condition = fit(shape, windows, builder);
   auto in_windows = [&]() -> Values {
     const unsigned width = shape.part_lanes;
     SmallVector<Values> parts(members.size());
     for (auto [address, places] : zip_equal(addresses_of(shape, windows.bases, builder), windows.places))
-      for (auto [i, window] : enumerate(load_members(members, kWindowRegisters * width, address, builder))) {
+      for (auto [i, window] :
+           enumerate(load_members(members, kWindowRegisters * width, address, kWindowAlignment, builder))) {
         Value* registers[] = {builder.CreateShuffleVector(window, createSequentialMask(0, width, 0)),
                               builder.CreateShuffleVector(window, createSequentialMask(width, width, 0))};
         parts[i].push_back(taken(registers, places, builder));
@@ -185,6 +187,7 @@ Values RunTimeShapes::load_in_windows(ArrayRef<Instruction*> members, const Shap
 }
 
 void RunTimeShapes::store_in_windows(StoreInst& store, const Shape& shape, IRBuilder<>& builder, Emitter scalarized) {
+  ++num_tested_;
   Windows windows = windows_of(shape, builder);
   Value* condition = fit(shape, windows, builder);
   const unsigned width = shape.part_lanes;
@@ -210,7 +213,7 @@ void RunTimeShapes::store_in_windows(StoreInst& store, const Shape& shape, IRBui
         mask = builder.CreateAnd(mask, builder.CreateICmpNE(active, Constant::getNullValue(words)));
       }
       Value* address = builder.CreateConstGEP1_64(words, addresses[part], i % kWindowRegisters);
-      store_words(to_places(values, sources), address, mask, store.getAlign(), builder);
+      store_words(to_places(values, sources), address, mask, kWindowAlignment, builder);
     }
     return {};
   };

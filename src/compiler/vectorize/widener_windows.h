@@ -9,6 +9,8 @@ namespace kiln::widening {
 using namespace llvm;
 
 inline constexpr unsigned kWindowRegisters = 2;
+// A window begins whole words before the lanes' own elements, which may be aligned better.
+inline constexpr Align kWindowAlignment = Align::Constant<sizeof(uint32_t)>();
 
 /// Whether an address is in threadgroup memory, whichever variable it belongs to.
 bool is_in_threadgroup_memory(const Value* address);

@@ -33,12 +33,17 @@ class BitCounts {
     SmallVector<IntrinsicInst*> all;
     for (Instruction& instruction : instructions(function_))
       if (auto* count = count_of(&instruction)) all.push_back(count);
-    SmallPtrSet<Instruction*, 16> done;
+    SmallPtrSet<Instruction*, 16> seen;
     SmallVector<WeakTrackingVH> dead;
     for (IntrinsicInst* count : all) {
       Instruction* root = count;
-      while (Instruction* sum = sum_with(*root)) root = sum;
-      if (!done.insert(root).second) continue;
+      bool is_new = true;
+      for (Instruction* sum = count; sum && is_new; sum = sum_with(*sum)) {
+        root = sum;
+        is_new = seen.insert(sum).second;
+      }
+      // Another count belongs to the same sum.
+      if (!is_new) continue;
       Sum sum;
       collect(*root, sum);
       // LLVM's own code for one count of 64 bits.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/remarks.h"
 #include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
@@ -221,6 +222,7 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   auto& load = cast<LoadInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(load);
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.row_stride(pointer, bytes);
+  remark("widen", load, "parts of rows: the loads of neighbouring threads are ", step * bytes, " bytes apart");
   SmallVector<uint64_t> indices;
   for (const Member& member : group) indices.push_back(static_cast<uint64_t>(member.offset - lowest));
   // Whole words, and a power of two of them. What the check covers is in the array.

@@ -10,7 +10,6 @@
 #include "compiler/engines/engine_support.h"
 #include "compiler/ir/likely.h"
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "core/cpu_functions.h"

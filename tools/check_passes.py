@@ -29,7 +29,6 @@ UNTESTED = {
     "kernel-entry": _ENTRY,
     "known-branches": _OF_LLVM,
     "pairs": _OF_LLVM,
-    "positions": "needs the launch's form: tests/python/test_launch.py, and each body with a position",
     "row-loops": _ENTRY,
     "scalar-simdgroup": _ENTRY,
     "strip-lines": _OF_LLVM,

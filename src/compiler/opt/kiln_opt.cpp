@@ -43,6 +43,7 @@
 #include "compiler/codegen/split_vectors.h"
 #include "compiler/engines/engine_support.h"
 #include "compiler/engines/simd_entry.h"
+#include "compiler/engines/thread_positions.h"
 #include "compiler/ir/convergence_point.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/pipeline.h"
@@ -132,6 +133,7 @@ struct Options {
   std::string passes, function, file;
   std::string cpu = kLowestSimdCpu;
   unsigned simdgroups = 0;         // of a threadgroup
+  unsigned row_threads = 0;        // of a threadgroup's rows
   unsigned fewest = 3;             // accesses from which code is versioned
   uint64_t threadgroup_bytes = 0;  // of threadgroup memory
   // Of kBodyFunction: "in:4,batch-of-out:4,shape:4,out:4:400", roles, bytes of an element, and known bytes of all.
@@ -139,7 +141,7 @@ struct Options {
   std::vector<int64_t> values;         // of the parameters that are shapes
   std::vector<int64_t> grid, threads;  // of the launch and of a threadgroup in x, y, z, where they are known
   MatrixMap map = MatrixMap::kApple;
-  bool is_full = false, list = false;
+  bool is_full = false, rows_are_simdgroups = false, list = false;
   bool shows_remarks = false;  // on standard error
 };
 
@@ -314,6 +316,12 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // engines
       {"half-offset", [](Function& f, State&) { lower_half_offset(f, f.getArg(kHalfOffset)); }},
       {"launch-loads", [](Function& f, State&) { read_launch_first(f); }},
+      // Functions for rows have a parameter more than those for simdgroups (RowParameter, CpuSimdgroupFunction).
+      {"positions",
+       [](Function& f, State& s) {
+         const bool is_part_of_row = f.arg_size() > kRowX + 1;
+         lower_positions(f, s.unit.form, !is_part_of_row, s.unit.dialect == Dialect::kCuda);
+       }},
       {"thread-values",
        [](Function& f, State&) { lower_values(f, f.getArg(f.arg_size() - 1), CpuImageKind::kLoop); }},
       // nvptx/
@@ -449,6 +457,8 @@ Options read_options(int count, char** texts) {
       options.parameters = text.str();
     else if (text.consume_front("--simdgroups="))
       number(options.simdgroups);
+    else if (text.consume_front("--row-threads="))
+      number(options.row_threads);
     else if (text.consume_front("--fewest="))
       number(options.fewest);
     else if (text.consume_front("--threadgroup-bytes="))
@@ -463,6 +473,8 @@ Options read_options(int count, char** texts) {
       options.map = text == "tensor" ? MatrixMap::kTensor : MatrixMap::kApple;
     else if (text == "--full")
       options.is_full = true;
+    else if (text == "--rows-are-simdgroups")
+      options.rows_are_simdgroups = true;
     else if (text == "--remarks")
       options.shows_remarks = true;
     else if (text == "--list")
@@ -524,6 +536,8 @@ int main_of(int count, char** texts) {
   if (module->getDataLayout().isDefault()) module->setDataLayout(state.machine->createDataLayout());
   if (!options.parameters.empty()) read_parameters(options.parameters, options.values, state.unit);
   state.unit.form.simdgroups = options.simdgroups;
+  state.unit.form.row_threads = options.row_threads;
+  state.unit.form.rows_are_simdgroups = options.rows_are_simdgroups;
   std::ranges::copy(options.grid, state.unit.known_grid.begin());
   std::ranges::copy(options.threads, state.unit.form.threads.begin());
   for (const std::string& name : names_of(options.passes)) {

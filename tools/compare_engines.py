@@ -4,12 +4,13 @@
     tools/compare_engines.py 0 20000 --kind alone    bodies whose threads go their own ways
     tools/compare_engines.py 0 2000 --kind tiles     bodies with a loop over tiles in threadgroup memory
     tools/compare_engines.py 0 2000 --kind sums      bodies in which threadgroups add up
+    tools/compare_engines.py 0 2000 --kind exchanges bodies whose threads exchange values in threadgroup memory
     tools/compare_engines.py 17 18 --reduce          the fewest statements of one that still differ
 
 A process for each engine runs body after body, since settings are read when a process starts. One that ends or hangs
 names its body by that, and another goes on behind it. Work on `tests/python/random_waiting_bodies.py`,
-`random_bodies.py`, `random_tile_bodies.py` and `random_sum_bodies.py`, which write the bodies;
-`tests/python/test_instruction_sets.py` runs some of them at each change.
+`random_bodies.py`, `random_tile_bodies.py`, `random_sum_bodies.py` and `random_exchange_bodies.py`, which write the
+bodies; `tests/python/test_instruction_sets.py` and `test_random_exchanges.py` run some of them at each change.
 
 Rejected: a reducer on C++'s grammar. The bodies have a statement in each line, so deleting lines and blocks, and then
 replacing what parentheses enclose, does.
@@ -105,6 +106,7 @@ def receive(stream: Any) -> Any:
 def module_of(kind: str) -> Any:
     sys.path.insert(0, str(TESTS))
     import random_bodies
+    import random_exchange_bodies
     import random_sum_bodies
     import random_tile_bodies
     import random_waiting_bodies
@@ -114,6 +116,7 @@ def module_of(kind: str) -> Any:
         "alone": random_bodies,
         "tiles": random_tile_bodies,
         "sums": random_sum_bodies,
+        "exchanges": random_exchange_bodies,
     }[kind]
 
 
@@ -136,6 +139,7 @@ def work(kind: str) -> None:
 
 class Comparison:
     def __init__(self, kind: str, isa: str) -> None:
+        self.kind = kind
         self.scalar = Runner(kind, {"KILN_CPU_ENGINE": "scalar"})
         self.simd = Runner(kind, {"KILN_CPU_ENGINE": "simd-always", **({"KILN_CPU_ISA": isa} if isa else {})})
 
@@ -151,7 +155,7 @@ class Comparison:
             return "stops", ours.message
         if ours.engine != "simd":
             return "refused", ours.message
-        for name, a, b in zip(names_of(ours.outputs), theirs.outputs, ours.outputs, strict=True):
+        for name, a, b in zip(names_of(self.kind, ours.outputs), theirs.outputs, ours.outputs, strict=True):
             bits = f"u{a.dtype.itemsize}"
             wrong = (a.view(bits) != b.view(bits)) & ~((a != a) & (b != b))
             if wrong.any():
@@ -161,7 +165,9 @@ class Comparison:
         return "", ""
 
 
-def names_of(outputs: list[Any]) -> list[str]:
+def names_of(kind: str, outputs: list[Any]) -> list[str]:
+    if kind == "exchanges":
+        return ["total", "y", "kept"][: len(outputs)]
     names = ["out", "w8", "w16", "wf", "w64", "wv", "scratch", "mine", "total"]
     return {1: ["out"], 2: ["y", "sums"], 3: ["y", "z", "total"]}.get(len(outputs), names)
 
@@ -274,7 +280,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("end", type=int, nargs="?", default=1000)
-    parser.add_argument("--kind", choices=["together", "alone", "tiles", "sums"], default="together")
+    parser.add_argument("--kind", choices=["together", "alone", "tiles", "sums", "exchanges"], default="together")
     parser.add_argument("--isa", default="", help="of the SIMD engine; the processor's best")
     parser.add_argument("--reduce", action="store_true", help="print the smallest body that still fails")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop behind so many")

@@ -52,9 +52,9 @@ COMPILER_TESTS = [
     *("approximations", "atomic_lanes", "code_with_avx2", "compile_limits", "cuda_on_cpu", "errors", "gpu_functions"),
     *("grid_parts", "guards", "input_writes", "instruction_sets", "lack_of_memory", "lane_sums", "language"),
     *("matrix_products", "memory_shapes", "messages", "own_names", "passes", "prefetches", "ptx"),
-    *("random_control_flow", "random_memory", "random_small", "random_waits", "remarks", "reuse_barriers"),
-    *("row_updates", "runs", "store_order", "threadgroup_variables", "tile_batches", "valid_code", "warnings"),
-    *("warp_convergence", "wrong_kernels"),
+    *("random_control_flow", "random_exchanges", "random_memory", "random_small", "random_waits", "remarks"),
+    *("reuse_barriers", "row_updates", "runs", "store_order", "threadgroup_variables", "tile_batches", "valid_code"),
+    *("warnings", "warp_convergence", "wrong_kernels"),
 ]
 _TABLES = re.compile(r"(?<=<!-- made by `make coverage-compiler` -->\n\n).*?(?=<!-- end -->)", re.DOTALL)
 

@@ -26,6 +26,7 @@
 #include "compiler/analysis/barrier_uniformity.h"
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
@@ -94,6 +95,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
 #include "compiler/vectorize/widening_cost.h"
@@ -106,6 +108,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/bit_counts.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/device_traits.h"
@@ -119,47 +122,17 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",
-    "affine-lanes",
-    "asynchronous-copies",
-    "atomic-prefetch",
-    "cluster-stores",
-    "coarsened-addresses",
-    "coarsened-loop-versioning",
-    "component-conditions",
-    "constant-offsets",
-    "deferred-reductions",
-    "extension-uses",
-    "flat-branches",
-    "full-unrolling",
-    "function-versioning",
-    "gather-addresses",
-    "guard-indices",
-    "guarded-atomics",
-    "guarded-loop-versioning",
-    "indirect-prefetch",
-    "int4-to-float",
-    "interleaved-variables",
-    "lane-loop-splitting",
-    "lane-reductions",
-    "loop-versioning",
-    "masked-loads",
-    "min-max-idiom",
-    "narrow-integers",
-    "order-stores",
-    "partial-unrolling",
-    "prefetch",
-    "pressure-scheduler",
-    "reload-inputs",
-    "scalar-slow-version",
-    "simdgroup-loops",
-    "store-forwarding",
-    "tensor-products",
-    "thread-coarsening",
-    "threadgroup-copies",
-    "threadgroup-versioning",
-    "tile-multibuffering",
-    "vector-copies",
+    "adjacent-loads",       "affine-lanes",           "asynchronous-copies",   "atomic-prefetch",
+    "bit-counts",           "cluster-stores",         "coarsened-addresses",   "coarsened-loop-versioning",
+    "component-conditions", "compose-shuffles",       "constant-offsets",      "deferred-reductions",
+    "extension-uses",       "flat-branches",          "full-unrolling",        "function-versioning",
+    "gather-addresses",     "guard-indices",          "guarded-atomics",       "guarded-loop-versioning",
+    "indirect-prefetch",    "int4-to-float",          "interleaved-variables", "lane-loop-splitting",
+    "lane-reductions",      "loop-versioning",        "masked-loads",          "min-max-idiom",
+    "narrow-integers",      "order-stores",           "partial-unrolling",     "prefetch",
+    "pressure-scheduler",   "reload-inputs",          "row-unrolling",         "scalar-slow-version",
+    "simdgroup-loops",      "store-forwarding",       "tensor-products",       "thread-coarsening",
+    "threadgroup-copies",   "threadgroup-versioning", "tile-multibuffering",   "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -187,6 +160,11 @@ void optimize(Pipeline& pipeline, Module& module) {
     if (!function.isDeclaration()) pipeline.run_llvm(kOptimize, function);
   pipeline.run_llvm("globaldce", module);
 }
+
+// Loops that are marked. What their copies have in common stays once.
+constexpr const char* kUnrollMarked =
+    "loop-simplify,lcssa,loop-unroll<O2;no-partial;no-peeling;no-runtime;no-upperbound>,instsimplify,early-cse,"
+    "simplifycfg";
 
 // The same for a GPU, in parts: loops that are to be unrolled are chosen in between.
 constexpr const char* kBeforeGpuUnrolling =
@@ -400,6 +378,11 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
+  // After full unrolling, which leaves the longer loops.
+  if (pipeline.run(optional("row-unrolling"), group, [&] {
+        return mark_loops_over_rows(group, functions.getResult<DivergenceAnalysis>(group), functions);
+      }))
+    pipeline.run_llvm(kUnrollMarked, group);
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
   const bool may_coarsen = unit.form.rows_are_simdgroup_pairs && !has_points;
@@ -819,6 +802,14 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
     pipeline.run(optional("lane-reductions"), module, [&] { reduce_lanes(module, vector_isa); });
+    // After reductions, which are recognized by their shuffles. Where a register is permuted in parts nothing gains.
+    for (Function& function : module)
+      if (!function.isDeclaration() && vector_isa.permute_two_registers)
+        pipeline.run(optional("compose-shuffles"), function, [&] { return compose_shuffles(function, vector_isa); });
+    // Before blocks are ordered: a sum of counts becomes another one.
+    for (Function& function : module)
+      if (!function.isDeclaration())
+        pipeline.run(optional("bit-counts"), function, [&] { return count_bits_in_bytes(function, vector_isa); });
     // Before vectors are split: the parts of an index share its base.
     for (Function& function : module)
       if (!function.isDeclaration())

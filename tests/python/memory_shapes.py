@@ -83,7 +83,7 @@ def members(dtype: str, step: int) -> None:
             np.testing.assert_array_equal(w, copied[:size], err_msg=f"{which} of {threads}")
 
 
-@check({"dtype": METAL, "step": [2, 3, 4, 8, 16]})
+@check({"dtype": METAL, "step": [2, 3, 4, 8, 16, 20]})
 def members_without_bounds_checks(dtype: str, step: int) -> None:
     """The array begins with the first thread's first member or ends with the last thread's last one, beside a page that
     cannot be read."""
@@ -104,6 +104,155 @@ def members_without_bounds_checks(dtype: str, step: int) -> None:
             (y,) = run(body, inputs, {"y": (threads, dtype)}, threads, bounds="off")
             expected = np.where(np.arange(threads) % 97 < active, sums, np.array(0, dtype))
             np.testing.assert_array_equal(y, expected, err_msg=f"{some} of {threads}, {active} active")
+
+
+@check({"dtype": ["uint8", "float32", "uint64"], "step": [2, 3, 4, 8], "bounds": ["on", "off"]})
+def members_by_unsigned_indices(dtype: str, step: int, bounds: str) -> None:
+    """Members that lie together unless a `uint` wraps between them; with guards also where it does."""
+    name, threads = METAL[dtype], 256
+    size = step * threads
+    x = np.random.default_rng(step).integers(0, 100, size).astype(dtype)
+    firsts = [0, step * 40, 7, 1] + ([step * 40 + 1, step * 255 + step - 1, size, 2**31] if bounds == "on" else [])
+    for first, members in itertools.product(firsts, [range(step), range(step - 1, -1, -1), [0, step - 1]]):
+        # The threads below `start` would read before the array.
+        start = -(-first // step) if bounds == "off" else 0
+        i = np.arange(threads)
+        sums, copied = np.zeros(threads, dtype), np.full(size, 7, dtype)
+        for m in members:
+            at = (step * i - first + m) % 2**32
+            inside = (at < size) & (i >= start)
+            read = np.where(inside, x[np.where(inside, at, 0)], np.array(0, dtype))
+            sums = (sums * np.array(3, dtype) + read).astype(dtype)
+            copied[at[inside]] = (read + np.array(m, dtype)).astype(dtype)[inside]
+        text = f"{step} * i - n[0]"
+        reads = "".join(f" {name} v{m} = x[{text} + {m}u]; s = s * 3 + v{m};" for m in members)
+        writes = "".join(f" z[{text} + {m}u] = v{m} + {m};" for m in members)
+        body = f"uint i = thread_position_in_grid.x; {name} s = 0; if (i >= n[1]) {{{reads}{writes}}} y[i] = s;"
+        y, z = run(
+            body,
+            {"x": x, "n": np.array([first, start], np.uint32)},
+            {"y": (threads, dtype), "z": (size, dtype)},
+            threads,
+            init_value=7,
+            bounds=bounds,
+        )
+        np.testing.assert_array_equal(y, sums, err_msg=f"{first}, {members}")
+        np.testing.assert_array_equal(z, copied, err_msg=f"{first}, {members}")
+
+
+# An index of thread i and member m, and where it wraps: in some lanes, in all of them, or in some members alone.
+WRAPPING: dict[str, tuple[str, Callable[[Any, int, int], Any], int]] = {
+    "and": ("uint((3 * i + n[0] + {m}u) & 1023u)", lambda i, n, m: (3 * i + n + m) % 1024, 1024),
+    "remainder": ("(3 * i + n[0] + {m}u) % 1024u", lambda i, n, m: (3 * i + n + m) % 1024, 1024),
+    "uchar": ("uint(uchar(3 * i + n[0] + {m}u))", lambda i, n, m: (3 * i + n + m) % 256, 256),
+    "ushort": ("uint(ushort(3 * i + n[0] + {m}u))", lambda i, n, m: (3 * i + n + m) % 65536, 65536),
+    "uniform": ("3 * i + ((n[0] + {m}u) & 15u)", lambda i, n, m: 3 * i + (n + m) % 16, 16),
+    "uniform and wide": ("ulong(3 * i) + ulong(uchar(n[0] + {m}u))", lambda i, n, m: 3 * i + (n + m) % 256, 256),
+    "one of three": (
+        "ulong(3 * i) + ulong(uchar(n[0] + {m}u % 2u)) + {m}ul / 2ul * 2ul",
+        lambda i, n, m: 3 * i + (n + m % 2) % 256 + m // 2 * 2,
+        256,
+    ),
+}
+
+
+@check({"index": WRAPPING, "bounds": ["on", "off"]})
+def members_that_wrap(index: str, bounds: str) -> None:
+    """The array ends, where there are no guards, with the last element that an index can name."""
+    text, at, end = WRAPPING[index]
+    threads = 64
+    for first, members in itertools.product(
+        sorted({0, max(0, end - 94), max(0, end - 31), end - 3, end - 1}), [[0, 1, 2], [2, 0, 1], [0, 2]]
+    ):
+        indices = [at(np.arange(threads), first, m) for m in members]
+        # Stores of a simdgroup, whose elements are all different.
+        ends = [int(number.max()) + 1 for number in indices]
+        for size in {max(ends)} | ({max(ends) - 40, max(ends) + 9} if bounds == "on" else set()):
+            values = np.arange(1, size + 1, dtype=np.float32)
+            reads = "".join(f" y[{len(members)} * i + {k}] = x[{text.format(m=m)}];" for k, m in enumerate(members))
+            writes = "".join(f" z[{text.format(m=m)}] = i + {100 * m}u;" for m in members)
+            y, z = run(
+                f"uint i = thread_position_in_grid.x;{reads} if (i < 32) {{{writes}}}",
+                {"x": GuardedPages(values.nbytes).copy(values, at_end=True), "n": np.array([first], np.uint32)},
+                {"y": (threads * len(members), "float32"), "z": (size, "float32")},
+                threads,
+                init_value=7,
+                bounds=bounds,
+            )
+            seen = np.append(values, np.zeros(max(0, max(ends) - size), np.float32))
+            np.testing.assert_array_equal(y, np.stack([seen[number] for number in indices], 1).ravel())
+            written = np.full(max(max(ends), size), 7, np.float32)
+            for m, number in zip(members, indices, strict=True):
+                written[number[:32]] = np.arange(32) + 100 * m
+            if len(np.unique(np.concatenate([number[:32] for number in indices]))) == 32 * len(members):
+                np.testing.assert_array_equal(z, written[:size])
+
+
+@check({"dtype": METAL, "columns": [7, 20, 33]})
+def rows_of_threads(dtype: str, columns: int) -> None:
+    """Each thread walks a row of its own, in a loop whose length is known or is not, and the last one's may end early."""
+    name = METAL[dtype]
+    for threads, index in itertools.product([200, 37], ["int", "uint"]):
+        x = np.random.default_rng(columns).integers(0, 100, threads * columns).astype(dtype)
+        body = f"""{index} i = thread_position_in_grid.x; {name} s = 0, t = 0;
+            for ({index} k = 0; k < {columns}; ++k) s = s * 3 + x[i * {columns} + k];
+            for ({index} k = 0; k < {index}(n[0]); ++k) t = t * 3 + x[i * {columns} + k + 1];
+            y[i] = s; z[i] = t;"""
+        for size, length in [(x.size, columns), (x.size - columns - 2, columns - 2)]:
+            inputs = {"x": x[:size], "n": np.array([length], np.uint32)}
+            y, z = run(body, inputs, {"y": (threads, dtype), "z": (threads, dtype)}, threads)
+            seen = np.zeros(x.size + 1, dtype)
+            seen[:size] = x[:size]
+            sums = [np.zeros(threads, dtype), np.zeros(threads, dtype)]
+            with np.errstate(over="ignore"):
+                for which, (first, count) in enumerate([(0, columns), (1, length)]):
+                    for k in range(first, first + count):
+                        at = np.arange(threads) * columns + k
+                        sums[which] = (sums[which] * np.array(3, dtype) + seen[at]).astype(dtype)
+            np.testing.assert_array_equal(y, sums[0], err_msg=f"{threads} threads, {size} elements")
+            np.testing.assert_array_equal(z, sums[1], err_msg=f"{threads} threads, {size} elements")
+
+
+@check(
+    {"order": ["i.x p.y i.y p.x", "p.x i.y i.x p.y", "i.x i.y p.y p.x", "p.x p.y i.x i.y"], "distance": [0, 1, 4, 64]}
+)
+def stores_to_partners(order: str, distance: int) -> None:
+    """At a distance of 0 both partners are one, and a thread's later store to it is the one that stays."""
+    threads, places = 64, order.split()
+    writes = "".join(f" s[{place[0]}].{place[2]} = t + {1000 * k};" for k, place in enumerate(places))
+    (y,) = run(
+        f"""threadgroup int2 s[192]; int t = thread_position_in_threadgroup.x, j = n[0], b = max(j, 1) - 1;
+            s[t] = s[t + 64] = s[t + 128] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);
+            int i = ((t & ~b) << 1 | (t & b)) + n[1], p = i + j;{writes}
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            for (int k = 0; k < 3; ++k) {{ y[6 * t + 2 * k] = s[t + 64 * k].x; y[6 * t + 2 * k + 1] = s[t + 64 * k].y; }}""",
+        {"n": np.array([distance, 0], np.int32)},
+        {"y": (6 * threads, "int32")},
+        threads,
+    )
+    memory = np.zeros((192, 2), np.int32)
+    t, below = np.arange(threads), max(distance, 1) - 1
+    first = (t & ~below) << 1 | (t & below)
+    for k, place in enumerate(places):
+        memory[first + (distance if place[0] == "p" else 0), "xy".index(place[2])] = t + 1000 * k
+    np.testing.assert_array_equal(y.reshape(threads, 3, 2), memory.reshape(3, threads, 2).swapaxes(0, 1))
+
+
+@check()
+def rows_that_end_with_a_member_read_twice() -> None:
+    """Four loads of three elements, without guards: the fourth element of the last row is on a page that cannot be read."""
+    threads = 256
+    values = np.random.default_rng(1).integers(0, 100, 20 * (threads - 1) + 3).astype(np.float32)
+    (y,) = run(
+        """uint i = thread_position_in_grid.x, k = n[0]; float s = x[20 * i + 4 * k]; s = s * 3 + x[20 * i + 4 * k + 1];
+           s = s * 3 + x[20 * i + 4 * k + 2]; y[i] = s * 3 + x[(i * 5 + k) * 4 + 2];""",
+        {"x": GuardedPages(values.nbytes).copy(values, at_end=True), "n": np.array([0], np.uint32)},
+        {"y": (threads, "float32")},
+        threads,
+        bounds="off",
+    )
+    first, second, third = (values[20 * np.arange(threads) + k] for k in range(3))
+    np.testing.assert_array_equal(y, ((first * 3 + second) * 3 + third) * 3 + third)
 
 
 @check({"dtype": METAL, "step": [2, 4, 8]})

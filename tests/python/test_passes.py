@@ -152,7 +152,7 @@ def test_a_pass_that_does_not_exist_or_is_needed_cannot_be_switched_off():
         (message, *_) = in_another_process({"KILN_PASSES": f"-prefetch,-{name}"}).values()
         assert message.startswith(
             f"[metal_kernel] `map` uses what is not supported.\nerror: KILN_PASSES names the pass `{name}`; those that "
-            "can be switched off are adjacent-loads, affine-lanes, asynchronous-copies, atomic-prefetch, cluster-stores, "
+            "can be switched off are adjacent-loads, affine-lanes, asynchronous-copies, atomic-prefetch, bit-counts, "
         ), message
 
 

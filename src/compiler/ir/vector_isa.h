@@ -43,7 +43,9 @@ struct VectorIsa {
   /// Of 32-bit integers: the elements at `indices`, which are variable, among those of `low` and then `high`.
   llvm::Value* (*permute_two_registers)(llvm::Value* low, llvm::Value* high, llvm::Value* indices,
                                         llvm::IRBuilderBase& builder) = nullptr;
-  /// The elements, of 4 or 8 bytes, that the mask selects, in their order; then zeros.
+  /// The same of one register. Indices count modulo its elements.
+  llvm::Value* (*permute_register)(llvm::Value* values, llvm::Value* indices, llvm::IRBuilderBase& builder) = nullptr;
+  /// The elements, of 4 or 8 bytes, that the mask selects, in their order; then any values.
   llvm::Value* (*compress)(llvm::Value* values, llvm::Value* mask, llvm::IRBuilderBase& builder) = nullptr;
   /// An estimate of 1 / sqrt(x) for floats. It is the value itself for 0 and infinity.
   llvm::Value* (*estimate_rsqrt)(llvm::Value* values, llvm::IRBuilderBase& builder) = nullptr;

@@ -35,6 +35,7 @@
 #include "compiler/analysis/barrier_uniformity.h"
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
@@ -104,6 +105,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
 #include "compiler/versioning/function_versioning.h"
@@ -115,6 +117,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/bit_counts.h"
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/instruction_sets.h"
@@ -214,6 +217,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
       {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
       {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
+      {"row-unrolling",
+       [](Function& f, State& s) {
+         mark_loops_over_rows(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads());
+       }},
       {"restore-sinks", [](Function& f, State&) { restore_sinks(f); }},
       {"shape-constants", [](Function& f, State& s) { replace_known_shapes(f, s.unit); }},
       {"spin-loops",
@@ -248,6 +255,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
          const std::string reason = refuse_by_execution_cost(cost);
          answer(f.getName().str(), reason.empty() ? "vectors pay" : reason);
        }},
+      {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
       {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",
        [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
@@ -306,6 +314,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.vector_isa), f); }},
       {"store-forwarding", [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.vector_isa), f); }},
       // codegen
+      {"compose-shuffles", [](Function& f, State& s) { compose_shuffles(f, s.vector_isa); }},
       {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
       {"lane-loop-splitting",
        [](Function& f, State& s) {

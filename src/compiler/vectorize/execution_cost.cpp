@@ -1,7 +1,6 @@
 #include "compiler/vectorize/execution_cost.h"
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -10,16 +9,15 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/Support/MathExtras.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
-#include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/vectorize/lane_strides.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -166,109 +164,6 @@ class Frequencies {
   DenseMap<const Loop*, Frequency> trips_;
 };
 
-// How a value changes from lane to lane.
-struct Stride {
-  bool is_affine = false;
-  std::optional<int64_t> distance;  // if it is a constant; of pointers in bytes
-};
-
-class Strides {
- public:
-  Strides(Function& function, const Divergence& divergence)
-      : divergence_(divergence), layout_(function.getDataLayout()) {
-    // Operands before their users, except those of phis.
-    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
-      for (Instruction& instruction : *block)
-        if (divergence.is_divergent(&instruction)) strides_[&instruction] = compute(instruction);
-  }
-
-  Stride of(const Value* value) const {
-    return divergence_.is_divergent(value) ? strides_.lookup(value) : Stride{true, 0};
-  }
-
- private:
-  static Stride scaled(Stride stride, std::optional<int64_t> factor) {
-    if (!stride.is_affine) return {};
-    int64_t product = 0;
-    const bool is_known = stride.distance && factor && !MulOverflow(*stride.distance, *factor, product);
-    return {true, is_known ? std::optional(product) : std::nullopt};
-  }
-
-  static Stride sum(Stride a, Stride b) {
-    if (!a.is_affine || !b.is_affine) return {};
-    int64_t total = 0;
-    const bool is_known = a.distance && b.distance && !AddOverflow(*a.distance, *b.distance, total);
-    return {true, is_known ? std::optional(total) : std::nullopt};
-  }
-
-  static std::optional<int64_t> constant(const Value* value) {
-    const auto* number = dyn_cast<ConstantInt>(value);
-    return number && number->getBitWidth() <= 64 ? std::optional(number->getSExtValue()) : std::nullopt;
-  }
-
-  Stride compute(const Instruction& instruction) const {
-    if (is_lane(&instruction)) return {true, 1};
-    auto operand = [&](unsigned number) { return of(instruction.getOperand(number)); };
-    auto is_divergent = [&](unsigned number) { return divergence_.is_divergent(instruction.getOperand(number)); };
-    switch (instruction.getOpcode()) {
-      // Each lane has its own, and what matters is the index.
-      case Instruction::Alloca: return {true, 0};
-      case Instruction::Add: return sum(operand(0), operand(1));
-      case Instruction::Sub: return sum(operand(0), scaled(operand(1), -1));
-      case Instruction::Or:
-        return cast<PossiblyDisjointInst>(instruction).isDisjoint() ? sum(operand(0), operand(1)) : Stride();
-      case Instruction::ZExt:
-      case Instruction::SExt:
-      case Instruction::Trunc:
-      case Instruction::Freeze: return operand(0);
-      case Instruction::Mul:
-        if (!is_divergent(1)) return scaled(operand(0), constant(instruction.getOperand(1)));
-        return is_divergent(0) ? Stride() : scaled(operand(1), constant(instruction.getOperand(0)));
-      case Instruction::Shl: {
-        if (is_divergent(1)) return {};
-        const std::optional<int64_t> by = constant(instruction.getOperand(1));
-        return scaled(operand(0), by && *by >= 0 && *by < 32 ? std::optional(int64_t{1} << *by) : std::nullopt);
-      }
-      case Instruction::Select: {
-        const Value* otherwise = instruction.getOperand(2);
-        return is_zeros(otherwise) || is_sink(otherwise) ? operand(1) : Stride();
-      }
-      case Instruction::GetElementPtr: return of_address(cast<GetElementPtrInst>(instruction));
-      case Instruction::PHI: return of_counter(cast<PHINode>(instruction));
-      default: return {};
-    }
-  }
-
-  Stride of_address(const GetElementPtrInst& address) const {
-    MapVector<Value*, APInt> variable;
-    APInt fixed(layout_.getIndexTypeSizeInBits(address.getType()), 0);
-    if (!address.collectOffset(layout_, fixed.getBitWidth(), variable, fixed)) return {};
-    Stride result = of(address.getPointerOperand());
-    for (const auto& [index, size] : variable) result = sum(result, scaled(of(index), size.getSExtValue()));
-    return result;
-  }
-
-  // What enters a loop, and the same with something uniform added.
-  Stride of_counter(const PHINode& phi) const {
-    const Value* start = nullptr;
-    for (const Value* value : phi.incoming_values()) {
-      const auto* step = dyn_cast<Instruction>(value);
-      if (step && (isa<GetElementPtrInst>(step) || step->getOpcode() == Instruction::Add) &&
-          step->getOperand(0) == &phi && none_of(drop_begin(step->operands()), [&](const Use& operand) {
-            return divergence_.is_divergent(operand.get());
-          }))
-        continue;
-      if (start && start != value) return {};
-      start = value;
-    }
-    return start ? of(start) : Stride();
-  }
-
-  const Divergence& divergence_;
-  const DataLayout& layout_;
-  DenseMap<const Value*, Stride> strides_;
-};
-
 // The type by whose size an operation takes registers.
 Type* operated_type(const Instruction& instruction) {
   if (isa<PHINode, SelectInst>(instruction) || instruction.getNumOperands() == 0) return instruction.getType();
@@ -327,7 +222,7 @@ class CostFinder {
     const auto* store = dyn_cast<StoreInst>(&access);
     Type* type = store ? store->getValueOperand()->getType() : access.getType();
     const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
-    const Stride stride = strides_.of(pointer);
+    const LaneStride stride = strides_.of(pointer);
     const bool is_private = isa<AllocaInst>(getUnderlyingObject(pointer));
     // Lanes with one index have adjacent elements of private arrays.
     if (stride.distance && std::abs(*stride.distance) <= (is_private ? 0 : kMostInterleaved * bytes)) {
@@ -373,7 +268,7 @@ class CostFinder {
   const VectorIsa& isa_;
   const DataLayout& layout_;
   Frequencies frequencies_;
-  const Strides strides_;
+  const LaneStrides strides_;
   ExecutionCost cost_;
   Frequency times_;  // of the block that is visited
 };

@@ -5,6 +5,7 @@
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/vectorize/widener_windows.h"
 
 namespace kiln::widening {
 
@@ -54,13 +55,49 @@ void Widener::run() {
   IRBuilder<>(&lanes_.entry()).CreateBr(blocks_.begin(&code_.function.getEntryBlock()));
 }
 
+// Uses of an address, and of what is computed from it.
+static constexpr unsigned kMostUses = 16;
+
+static bool is_guard_select(const Value* value) {
+  const auto* select = dyn_cast<SelectInst>(value);
+  return select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()));
+}
+
+// Whether a number of 64 bits or an address serves accesses to threadgroup memory alone, and their guards. Most of
+// these have a path without the lanes' own addresses, and where lanes access memory one by one, addresses are computed
+// lane by lane. Other memory's scattered accesses have no other path as a rule, and vectors of addresses are faster
+// there.
+static bool serves_accesses(const Instruction& instruction, unsigned& steps) {
+  const bool is_address = instruction.getType()->isPointerTy();
+  if (!is_address && !instruction.getType()->isIntegerTy(64)) return false;
+  if (is_address && !is_in_threadgroup_memory(&instruction)) return false;
+  for (const Use& use : instruction.uses()) {
+    const auto* user = cast<Instruction>(use.getUser());
+    if (++steps > kMostUses) return false;
+    if (isa<LoadInst>(user) || is_guard_select(user)) continue;
+    if (isa<StoreInst>(user) && use.getOperandNo() == StoreInst::getPointerOperandIndex()) continue;
+    auto guards_threadgroup_memory = [](const User* guarded) {
+      return is_guard_select(guarded) && is_in_threadgroup_memory(cast<SelectInst>(guarded)->getTrueValue());
+    };
+    if (isa<ICmpInst>(user) && all_of(user->users(), guards_threadgroup_memory)) continue;
+    switch (user->getOpcode()) {
+      case Instruction::PtrToInt:
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Mul:
+      case Instruction::Shl:
+      case Instruction::GetElementPtr:
+        if (serves_accesses(*user, steps)) continue;
+        return false;
+      default: return false;
+    }
+  }
+  return true;
+}
+
 // An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
 // created on demand, where lanes access memory separately.
 bool Widener::can_be_postponed(Instruction& instruction) {
-  auto is_guard_select = [](const Value* value) {
-    const auto* select = dyn_cast<SelectInst>(value);
-    return select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()));
-  };
   if (is_guard_select(&instruction)) return true;
   if (isa<ICmpInst>(instruction) && all_of(instruction.users(), is_guard_select)) return true;
   switch (instruction.getOpcode()) {
@@ -74,7 +111,10 @@ bool Widener::can_be_postponed(Instruction& instruction) {
     case Instruction::Sub:
     case Instruction::Mul:
     case Instruction::Shl:
-    case Instruction::GetElementPtr: return code_.strides.stride_of(&instruction).has_value();
+    case Instruction::GetElementPtr: {
+      unsigned steps = 0;
+      return code_.strides.stride_of(&instruction) || serves_accesses(instruction, steps);
+    }
     default: return false;
   }
 }

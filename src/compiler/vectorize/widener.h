@@ -35,7 +35,7 @@
 //     zeros                 selects between a loaded value and zero
 //     pattern_accesses      a few strips, or elements that lanes share
 //     compressed            stores of the lanes that want to
-//     run_time_shapes       accesses that are tested for being consecutive when the code runs
+//     run_time_shapes       accesses that are tested for being consecutive, or permuted, when the code runs
 //
 // There are two calls against the order, both by a function that is passed: lanes computes the vector of a postponed
 // value by arithmetic, and a tile that is out of bounds in part stores single accesses, of any form.

@@ -101,6 +101,17 @@ Value* AddressChecks::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
                                vector_of(Type::getInt1Ty(lanes_.context())));
 }
 
+// Whether no narrow index wraps between the two accesses in any lane. If it does in one, it does in those behind it,
+// too, since the addresses ascend.
+Value* AddressChecks::check_distance(Value* lowest, Value* other, uint64_t distance, IRBuilder<>& builder) {
+  auto at = [&](Value* address, unsigned lane) {
+    return builder.CreatePtrToInt(lane_scalars_.at_lane(address, lane, builder), builder.getInt64Ty());
+  };
+  const uint64_t of_lanes = static_cast<uint64_t>(*strides_.stride_of(lowest)) * (kLanes - 1);
+  return builder.CreateICmpEQ(builder.CreateSub(at(other, kLanes - 1), at(lowest, 0)),
+                              builder.getInt64(of_lanes + distance));
+}
+
 // Whether all lanes are on the sides of the pieces in the value.
 Value* AddressChecks::check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder) {
   Value* all = builder.getTrue();
@@ -228,6 +239,8 @@ std::optional<RangeCheck> AddressChecks::check_range(Value* pointer, Value* allo
     condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
   } else {
     condition = check_stride(pointer, builder);
+    for (const auto& [other, distance] : shape.others)
+      condition = builder.CreateAnd(condition, check_distance(pointer, other, distance, builder));
     if (allowed) condition = builder.CreateAnd(condition, lanes_.scalar(allowed));
   }
   // Without masked accesses all lanes must be active.

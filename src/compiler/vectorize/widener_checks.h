@@ -33,6 +33,8 @@ struct AccessShape {
   bool needs_full_mask = false;   // without a bounds check all lanes must be active
   unsigned lowest = 0;            // the lane with the lowest address
   bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
+  // Addresses of other accesses whose distance from the given one, in bytes, a narrow index might change by wrapping.
+  SmallVector<std::pair<Value*, uint64_t>, 0> others = {};
 };
 
 // The run-time check that the lanes access memory as one range.
@@ -111,6 +113,7 @@ class AddressChecks {
   Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
                       IRBuilder<>& builder);
   Value* check_wrapping(Value* value, IRBuilder<>& builder);
+  Value* check_distance(Value* lowest, Value* other, uint64_t distance, IRBuilder<>& builder);
   Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
 

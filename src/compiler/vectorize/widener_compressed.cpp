@@ -59,6 +59,18 @@ std::optional<CompressedStores::Rank> CompressedStores::rank_of(Value* value, un
   }
 }
 
+// A mask of so many lanes. Without mask registers, a mask's bits are inserted into a vector one by one.
+Value* CompressedStores::first_lanes(Value* count, unsigned width, IRBuilder<>& builder) const {
+  if (isa_.has_mask_registers) {
+    Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), count));
+    return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getIntNTy(width)),
+                                 FixedVectorType::get(builder.getInt1Ty(), width));
+  }
+  SmallVector<Constant*> numbers;
+  for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(builder.getInt32(lane));
+  return builder.CreateICmpSLT(ConstantVector::get(numbers), builder.CreateVectorSplat(width, count));
+}
+
 bool CompressedStores::store(StoreInst& store, IRBuilder<>& builder) {
   Type* type = store.getValueOperand()->getType();
   const uint64_t bytes = layout_.getTypeStoreSize(type);
@@ -92,9 +104,8 @@ bool CompressedStores::store(StoreInst& store, IRBuilder<>& builder) {
       Value* mask = builder.CreateShuffleVector(lanes_.mask(), part);
       Value* some = isa_.compress(builder.CreateShuffleVector(values, part), mask, builder);
       Value* stored = count_of(builder.CreateZExt(builder.CreateBitCast(mask, bits_type), builder.getInt32Ty()));
-      Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), stored));
       builder.CreateMaskedStore(some, to, std::min(store.getAlign(), Align(bytes)),
-                                builder.CreateBitCast(builder.CreateTrunc(bits, bits_type), mask->getType()));
+                                first_lanes(stored, width, builder));
       to = builder.CreateGEP(type, to, builder.CreateZExt(stored, builder.getInt64Ty()));
     }
     return {};

@@ -48,6 +48,7 @@ class CompressedStores {
   };
 
   std::optional<Rank> rank_of(Value* value, unsigned depth = 0) const;
+  Value* first_lanes(Value* count, unsigned width, IRBuilder<>& builder) const;
 
   const StructuredFlow& flow_;
   const VectorIsa& isa_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/remarks.h"
 #include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
@@ -16,34 +17,83 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
-// Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
-// offsets differ by as much as the addresses.
+// Of a row a lane's part of a register is loaded.
+static constexpr uint64_t kRowPartBytes = 16;
+
+// The number of elements from one lane's to the next one's; 0 if they cannot be interleaved.
+uint64_t InterleavedAccesses::step_of(Value* pointer, uint64_t bytes) {
+  const uint64_t step = strides_.element_stride(pointer, bytes);
+  return step == 0 ? strides_.row_stride(pointer, bytes) : step == 1 ? 0 : step;
+}
+
+// The offset of an access from the first of a group where both guards allow the same lanes: they are the same guard, or
+// they compare with the same limit, and their offsets differ by as much as the addresses.
+std::optional<int64_t> InterleavedAccesses::offset_of(const GuardedAddress& first, const GuardedAddress& access,
+                                                      uint64_t bytes) const {
+  std::optional<int64_t> offset = distance(first.address, access.address, bytes, evolution_);
+  if (!offset || access.allowed == first.allowed) return offset;
+  std::optional<LaneGuard> guard = lane_guard_of(access.allowed, flow_),
+                           first_guard = lane_guard_of(first.allowed, flow_);
+  if (!guard || !first_guard || guard->limit != first_guard->limit ||
+      distance(first_guard->offset, guard->offset, bytes, evolution_) != offset)
+    return std::nullopt;
+  return offset;
+}
+
+// The same where a narrow index might wrap between the accesses. A check of the group shows that none does: of offsets
+// whose extension ends where AddressChecks expects it, or of the last lane's highest address.
+std::optional<int64_t> InterleavedAccesses::offset_unless_wrapped(const GuardedAddress& first,
+                                                                  const GuardedAddress& access, uint64_t bytes) const {
+  std::optional<UnwrappedDistance> distance = distance_unless_wrapped(first.address, access.address, bytes, evolution_);
+  if (!distance) return std::nullopt;
+  const bool is_guarded = access.allowed && lanes_.is_divergent(access.allowed);
+  if (!is_guarded) {
+    // What is on one side of a piece in the lowest member need not be in another one.
+    if (strides_.has_piece(access.address) || strides_.has_piece(first.address)) return std::nullopt;
+    return access.allowed == first.allowed ? std::optional(distance->elements) : std::nullopt;
+  }
+  std::optional<LaneGuard> guard = lane_guard_of(access.allowed, flow_),
+                           first_guard = lane_guard_of(first.allowed, flow_);
+  if (!guard || !first_guard || guard->limit != first_guard->limit) return std::nullopt;
+  std::optional<UnwrappedDistance> of_guards =
+      distance_unless_wrapped(first_guard->offset, guard->offset, bytes, evolution_);
+  if (!of_guards || of_guards->elements != distance->elements) return std::nullopt;
+  // The same numbers are extended for an address and for its offset, and they are those that a check compares.
+  auto base_of = [&](Value* address, Value* guarded_offset) {
+    return evolution_.getMinusSCEV(evolution_.getSCEV(address), evolution_.getSCEV(guarded_offset));
+  };
+  if (base_of(access.address, guard->offset) != base_of(first.address, first_guard->offset) ||
+      wrapping_.end_of_extension(guard->offset) != of_guards->end ||
+      wrapping_.end_of_extension(first_guard->offset) != of_guards->end)
+    return std::nullopt;
+  return distance->elements;
+}
+
 bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
-  uint64_t bytes = layout_.getTypeStoreSize(type);
-  auto [allowed, address] = guarded_address_of(access);
-  auto [first_allowed, first_address] = guarded_address_of(first);
-  if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
-  uint64_t step = strides_.element_stride(first_address, bytes);
-  if (step < 2 || strides_.element_stride(address, bytes) != step) return false;
-  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
+  const GuardedAddress one = guarded_address_of(access), other = guarded_address_of(first);
+  if ((one.allowed == nullptr) != (other.allowed == nullptr)) return false;
+  uint64_t step = step_of(other.address, bytes);
+  if (step == 0 || step_of(one.address, bytes) != step) return false;
+  const bool walk_rows = strides_.element_stride(other.address, bytes) == 0;
+  if (walk_rows && (isa<StoreInst>(access) || type->isIntegerTy(1))) return false;
+  std::optional<int64_t> offset = offset_of(other, one, bytes);
+  const bool may_wrap = !offset;
+  if (may_wrap) offset = offset_unless_wrapped(other, one, bytes);
   if (!offset) return false;
-  if (allowed != first_allowed) {
-    auto *one = dyn_cast<ICmpInst>(allowed), *other = dyn_cast<ICmpInst>(first_allowed);
-    if (!one || !other || one->getPredicate() != ICmpInst::ICMP_ULT || other->getPredicate() != ICmpInst::ICMP_ULT ||
-        one->getOperand(1) != other->getOperand(1) ||
-        distance(other->getOperand(0), one->getOperand(0), bytes, evolution_) != offset)
-      return false;
-  }
+  // The check is of the lowest member's index, which must be that of the others.
+  if (any_of(drop_begin(group), [&](const Member& member) { return member.may_wrap != may_wrap; })) return false;
   int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
     lowest = std::min(lowest, other.offset);
     highest = std::max(highest, other.offset);
   }
+  if (walk_rows) step = std::min(step, kRowPartBytes / bytes);
   if (highest - lowest >= static_cast<int64_t>(step)) return false;
-  member = {&access, *offset};
+  member = {&access, *offset, may_wrap};
   return true;
 }
 
@@ -108,11 +158,23 @@ bool InterleavedAccesses::store(StoreInst& store, IRBuilder<>& builder) {
   return true;
 }
 
+void InterleavedAccesses::check_members(const AccessGroup& group, AccessShape& shape) const {
+  if (!may_wrap(group)) return;
+  // If the lowest members are out of bounds, others that have wrapped may be inside.
+  shape.slow_path_checks = true;
+  const Member& lowest = lowest_member(group);
+  for (const Member& member : group)
+    if (&member != &lowest)
+      shape.others.emplace_back(guarded_address_of(*member.access).address,
+                                static_cast<uint64_t>(member.offset - lowest.offset) * shape.bytes);
+}
+
 void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& builder) {
-  int64_t lowest = lowest_offset(group);
-  auto& load = cast<LoadInst>(lowest_access(group));
+  int64_t lowest = lowest_member(group).offset;
+  auto& load = cast<LoadInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
+  if (step == 0) return load_rows(group, builder);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {
@@ -149,14 +211,45 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     return results;
   };
   AccessShape shape{bytes, (num_elements - 1) * bytes, is_complete || !is_checked, true};
+  check_members(group, shape);
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
+void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& builder) {
+  const int64_t lowest = lowest_member(group).offset;
+  auto& load = cast<LoadInst>(*lowest_member(group).access);
+  auto [allowed, pointer] = guarded_address_of(load);
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.row_stride(pointer, bytes);
+  remark("widen", load, "parts of rows: the loads of neighbouring threads are ", step * bytes, " bytes apart");
+  SmallVector<uint64_t> indices;
+  for (const Member& member : group) indices.push_back(static_cast<uint64_t>(member.offset - lowest));
+  // Whole words, and a power of two of them. What the check covers is in the array.
+  const uint64_t last = *llvm::max_element(indices);
+  const uint64_t part = std::max(PowerOf2Ceil(last + 1), sizeof(uint32_t) / bytes);
+  const bool is_checked = allowed && lanes_.is_divergent(allowed);
+  auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
+  auto scalarized = [&]() -> Values {
+    Values results;
+    for (const Member& member : group) {
+      auto* one = cast<LoadInst>(member.access);
+      lane_accesses_.load(*one, builder);
+      results.push_back(lanes_.known_vector(one));
+    }
+    return results;
+  };
+  AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
+  check_members(group, shape);
+  Values results = is_checked || part == last + 1
+                       ? checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)
+                       : scalarized();
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
+}
+
 void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {
-  int64_t lowest = lowest_offset(group);
-  auto& store = cast<StoreInst>(lowest_access(group));
+  int64_t lowest = lowest_member(group).offset;
+  auto& store = cast<StoreInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
   uint64_t bytes = layout_.getTypeStoreSize(element), step = strides_.element_stride(pointer, bytes);
@@ -202,6 +295,7 @@ void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& bui
     return {};
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
+  check_members(group, shape);
   // What lies between members is masked.
   if (!is_complete && !lanes_.can_mask(bytes))
     scalarized();
@@ -219,7 +313,7 @@ bool InterleavedAccesses::can_stay_interleaved(ArrayRef<Value*> members, unsigne
     const Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
     const AccessGroup& group = groups_[leader];
-    int64_t lowest = lowest_offset(group);
+    int64_t lowest = lowest_member(group).offset;
     return registers_[leader].size() == members.size() * kLanes / lanes_.register_lanes(load->getType()) &&
            all_of(enumerate(members), [&](auto member) {
              return any_of(group, [&](const Member& one) {

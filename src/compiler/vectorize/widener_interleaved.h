@@ -1,6 +1,12 @@
 // Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
 // all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 //
+// Members that are far from one lane's to the next one's are rows, as in `x[columns * i + k]` for four `k`: what a lane
+// loads of its row is a part of a register, and registers are transposed.
+//
+// Indices of 32 bits may wrap between two members, `x[3 * i]` and `x[3 * i + 1]`. The bounds check of a group shows
+// that they do not, as it does for lanes; where it fails each member has its own address.
+//
 // The search is quadratic in a block's groups at worst.
 #pragma once
 
@@ -24,8 +30,10 @@ class InterleavedAccesses {
   /// `tiles`: its stores are not interleaved ones.
   InterleavedAccesses(ThreadCode& code, const Tiles& tiles, AddressChecks& checks, StridedAccesses& strided,
                       LaneAccesses& lane_accesses, Lanes& lanes)
-      : evolution_(code.evolution),
+      : flow_(code.flow),
+        evolution_(code.evolution),
         strides_(code.strides),
+        wrapping_(code.wrapping),
         tiles_(tiles),
         checks_(checks),
         strided_(strided),
@@ -37,6 +45,7 @@ class InterleavedAccesses {
   /// group.
   void find(BasicBlock& block);
   bool contains(const LoadInst& load) const { return group_of_.contains(&load); }
+  bool contains(const StoreInst& store) const { return deferred_stores_.contains(&store) || groups_.contains(&store); }
 
   /// Emits the group at the load, and sets its loads' vectors. False: there is none.
   bool load(LoadInst& load, IRBuilder<>& builder);
@@ -46,14 +55,22 @@ class InterleavedAccesses {
  private:
   void find_load_groups(BasicBlock& block);
   void find_store_groups(BasicBlock& block);
+  std::optional<int64_t> offset_of(const GuardedAddress& first, const GuardedAddress& access, uint64_t bytes) const;
+  std::optional<int64_t> offset_unless_wrapped(const GuardedAddress& first, const GuardedAddress& access,
+                                               uint64_t bytes) const;
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
+  void check_members(const AccessGroup& group, AccessShape& shape) const;
+  uint64_t step_of(Value* pointer, uint64_t bytes);
+  void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
 
+  const StructuredFlow& flow_;
   ScalarEvolution& evolution_;
   Strides& strides_;
+  Wrapping& wrapping_;
   const Tiles& tiles_;
   AddressChecks& checks_;
   StridedAccesses& strided_;

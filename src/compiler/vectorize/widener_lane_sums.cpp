@@ -23,6 +23,10 @@ constexpr unsigned kFactorBits = 10;
 std::optional<int64_t> LaneSums::scale_of_step(const Instruction& step) const {
   const bool is_wide = layout_.getTypeSizeInBits(step.getType()) == 64;
   switch (step.getOpcode()) {
+    case Instruction::Or:
+      // What has no bit in common is added.
+      if (!cast<PossiblyDisjointInst>(step).isDisjoint()) return std::nullopt;
+      [[fallthrough]];
     case Instruction::GetElementPtr:
     case Instruction::PtrToInt:
     case Instruction::IntToPtr:
@@ -81,7 +85,7 @@ bool LaneSums::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& s
     return true;
   }
   if (!add_terms(operand(0), factor * *scale, sum, steps)) return false;
-  if (opcode == Instruction::Add) return add_terms(operand(1), factor, sum, steps);
+  if (opcode == Instruction::Add || opcode == Instruction::Or) return add_terms(operand(1), factor, sum, steps);
   if (opcode == Instruction::Sub) return add_terms(operand(1), -factor, sum, steps);
   return true;
 }
@@ -106,8 +110,8 @@ void LaneSums::take_out_constants(LaneSum& sum) {
   }
 }
 
-std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes) const {
-  LaneSum sum{value, {}, 0, false};
+std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes, int64_t most_scale) const {
+  LaneSum sum{value, {}, 0, false, 1};
   unsigned steps = 0;
   if (!add_terms(value, 1, sum, steps)) return std::nullopt;
   erase_if(sum.terms, [](const LaneTerm& term) { return term.factor == 0; });
@@ -123,7 +127,11 @@ std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes) const
   sum.is_quotient =
       !sum.terms.empty() && all_of(sum.terms, [&](const LaneTerm& term) { return is_quotient(term.number); });
   // Lanes with a common factor are never consecutive.
-  if (common != 1 && !sum.is_quotient) return std::nullopt;
+  if (common != 1 && !sum.is_quotient) {
+    if (common == 0 || common > most_scale || !isPowerOf2_64(static_cast<uint64_t>(common))) return std::nullopt;
+    sum.scale = common;
+    for (LaneTerm& term : sum.terms) term.factor /= common;
+  }
   if (factors >= uint64_t{1} << kFactorBits) return std::nullopt;
   if (sum.is_sum_of_small()) take_out_constants(sum);
   return sum;

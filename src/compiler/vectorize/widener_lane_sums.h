@@ -42,6 +42,7 @@ struct LaneSum {
   SmallVector<LaneTerm> terms;
   int64_t constant;
   bool is_quotient;  // so that it is tested for being the same in all lanes
+  int64_t scale;     // by which all terms and the constant are to be multiplied
 
   // In any order.
   bool has_terms_of(ArrayRef<LaneTerm> others) const {
@@ -64,8 +65,8 @@ class LaneSums {
   LaneSums(const StructuredFlow& flow, const DataLayout& layout) : flow_(flow), layout_(layout) {}
 
   /// Of a number of 64 bits or an address, in elements of so many bytes. Nothing if there are too many terms, or if the
-  /// lanes cannot be consecutive.
-  std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes) const;
+  /// lanes cannot be consecutive, or so many elements apart: a power of two up to `most_scale`.
+  std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes, int64_t most_scale = 1) const;
 
   /// By what a sum's terms are multiplied if this is done to it: 1 for additions. Nothing: it is a term itself.
   std::optional<int64_t> scale_of_step(const Instruction& step) const;

@@ -36,6 +36,12 @@ MemoryAccesses::MemoryAccesses(ThreadCode& code, bool has_barriers, LaneScalars&
     shared_checks_.find(block, is_taken);
   }
   zeroed_loads_.find(code.function, is_taken);
+  auto is_taken_at_all = [&](Instruction& access) {
+    if (auto* load = dyn_cast<LoadInst>(&access)) return is_taken(*load);
+    auto& store = cast<StoreInst>(access);
+    return interleaved_.contains(store) || tiles_.is_at(store) || tiles_.is_deferred(store);
+  };
+  for (BasicBlock& block : code.function) run_time_shapes_.find(block, is_taken_at_all);
 }
 
 // The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).
@@ -145,7 +151,13 @@ void MemoryAccesses::widen_single_store(StoreInst& store, IRBuilder<>& builder) 
     builder.Insert(with_operands(store, {stored, lanes_.scalar(pointer)}));
     return;
   }
-  if (interleaved_.store(store, builder)) return;
+  auto alone = [&](StoreInst& one) { widen_store_alone(one, builder); };
+  if (interleaved_.store(store, builder) || run_time_shapes_.store_group(store, alone, builder)) return;
+  widen_store_alone(store, builder);
+}
+
+void MemoryAccesses::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
+  Value* value = store.getValueOperand();
   auto [allowed, address] = guarded_address_of(store);
   auto scalarized = [&]() -> Values {
     lane_accesses_.store(store, builder);

@@ -55,6 +55,7 @@ class MemoryAccesses {
  private:
   void widen_single_load(LoadInst& load, IRBuilder<>& builder);
   void widen_single_store(StoreInst& store, IRBuilder<>& builder);
+  void widen_store_alone(StoreInst& store, IRBuilder<>& builder);
   void note_scattered(const Instruction& access, Value* address);
 
   Strides& strides_;

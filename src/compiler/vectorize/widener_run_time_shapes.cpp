@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/sections.h"
 #include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
@@ -18,7 +19,7 @@ constexpr unsigned kMostTested = 48;
 }  // namespace
 
 // Whether lanes' addresses may be consecutive although that is not known.
-std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access, Type* type) {
+std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access, Type* type, int64_t most_scale) {
   auto [allowed, address] = guarded_address_of(access);
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
@@ -27,18 +28,23 @@ std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access,
   if (num_tested_ == kMostTested) return std::nullopt;
   // Lanes' variables are apart.
   if (isa<AllocaInst>(getUnderlyingObject(address))) return std::nullopt;
-  std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes);
+  std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes, most_scale);
   if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return lane_sums_.has_position(term.number); }))
     return std::nullopt;
-  Shape shape{std::move(*sum),      std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U),
-              isa<LoadInst>(access)};
+  const uint64_t step = bytes * static_cast<uint64_t>(sum->scale);
+  Shape shape{std::move(*sum),       std::nullopt, allowed, nullptr, step, std::max(isa_.num_words(), 8U),
+              isa<LoadInst>(access), nullptr,      false,   {}};
   if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
     shape.limit = guard->limit;
-    shape.offset = lane_sums_.lane_sum_of(guard->offset, bytes);
-    if (!shape.offset || !shape.offset->has_terms_of(shape.address.terms)) return std::nullopt;
+    shape.offset = lane_sums_.lane_sum_of(guard->offset, bytes, most_scale);
+    if (!shape.offset || !shape.offset->has_terms_of(shape.address.terms) || shape.offset->scale != shape.address.scale)
+      return std::nullopt;
   }
+  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(address));
+  if (variable && variable->getSection() == kThreadgroupSection) shape.variable = variable;
+  shape.has_windows = has_windows(shape, address, type);
   return shape;
 }
 
@@ -50,6 +56,8 @@ Value* RunTimeShapes::without_terms(Value* value, IRBuilder<>& builder) {
   if (!is_wide || !lane_sums_.scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
   SmallVector<Value*> operands;
   for (Value* operand : instruction->operands()) operands.push_back(without_terms(operand, builder));
+  // Bits that are disjoint with the terms may not be so without.
+  if (instruction->getOpcode() == Instruction::Or) return builder.CreateAdd(operands[0], operands[1]);
   Instruction* copy = with_operands(*instruction, operands);
   copy->dropPoisonGeneratingFlags();
   return builder.Insert(copy);
@@ -93,7 +101,7 @@ const RunTimeShapes::TestedSum& RunTimeShapes::tested(const LaneSum& sum, unsign
   for (unsigned i = 0; i < width; ++i) steps.push_back(ConstantInt::get(number, sum.is_quotient ? 0 : i));
   Value* passed = nullptr;
   auto require = [&](Value* what) { passed = passed ? builder.CreateAnd(passed, what) : what; };
-  TestedSum made{sum.terms, nullptr, {}, lanes_.scope()};
+  TestedSum made{sum.terms, numbers, are_small, nullptr, {}, lanes_.scope()};
   for (unsigned lane = 0; lane < kLanes; lane += width) {
     const auto part = createSequentialMask(lane, width, 0);
     Value* first = builder.CreateShuffleVector(numbers, SmallVector<int>(width, static_cast<int>(lane)));
@@ -108,47 +116,66 @@ const RunTimeShapes::TestedSum& RunTimeShapes::tested(const LaneSum& sum, unsign
   return tested_sums_.back();
 }
 
-// The same, with the first sums as numbers of 64 bits. What is added to one number in all lanes is added to the first
-// ones alone, so that the rows of a stencil are tested once.
-RunTimeShapes::TestedSum RunTimeShapes::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
-  const LaneTerm& only = sum.terms[0];
-  const bool is_one = sum.is_one_number();
-  LaneSum inner = sum;
-  SmallVector<Instruction*> added;
-  if (is_one) {
-    Value*& number = inner.terms[0].number;
-    inner.terms[0].extension.reset();
-    while (auto* step = dyn_cast<Instruction>(number)) {
-      const bool is_sum = step->getOpcode() == Instruction::Add, is_difference = step->getOpcode() == Instruction::Sub;
-      if (!is_sum && !is_difference) break;
-      if (lanes_.is_divergent(step->getOperand(0)) == lanes_.is_divergent(step->getOperand(1))) break;
-      if (is_difference && lanes_.is_divergent(step->getOperand(1))) break;
-      added.push_back(step);
-      number = step->getOperand(lanes_.is_divergent(step->getOperand(0)) ? 0 : 1);
-    }
+// What is added to one number in all lanes is added to the first ones alone, so that the rows of a stencil are tested
+// once.
+RunTimeShapes::PeeledSum RunTimeShapes::peeled(const LaneSum& sum) const {
+  PeeledSum result{sum, {}};
+  if (!sum.is_one_number()) return result;
+  LaneTerm& only = result.inner.terms[0];
+  only.extension.reset();
+  while (auto* step = dyn_cast<Instruction>(only.number)) {
+    const bool is_sum = step->getOpcode() == Instruction::Add, is_difference = step->getOpcode() == Instruction::Sub;
+    if (!is_sum && !is_difference) break;
+    if (lanes_.is_divergent(step->getOperand(0)) == lanes_.is_divergent(step->getOperand(1))) break;
+    if (is_difference && lanes_.is_divergent(step->getOperand(1))) break;
+    result.added.push_back(step);
+    only.number = step->getOperand(lanes_.is_divergent(step->getOperand(0)) ? 0 : 1);
   }
-  TestedSum result = tested(inner, width, builder);
-  const bool is_signed = !is_one || only.extension == Instruction::SExt;
-  // Consecutive numbers that are not negative do not wrap as unsigned ones. That is known of active lanes only.
-  const bool may_wrap =
-      is_one && only.extension && !sum.is_quotient &&
-      (is_signed || !is_all(lanes_.mask()) || !computeKnownBits(only.number, layout_).isNonNegative());
-  const unsigned bits = result.firsts[0]->getType()->getIntegerBitWidth();
+  return result;
+}
+
+// Makes `firsts`, the first of so many consecutive numbers each, numbers of 64 bits with what is added to all. If the
+// narrow ones may wrap, the result is a condition that they do not; otherwise null.
+Value* RunTimeShapes::extended(const LaneSum& sum, ArrayRef<Instruction*> added, MutableArrayRef<Value*> firsts,
+                               unsigned width, bool may_wrap, IRBuilder<>& builder) {
+  const bool is_one = sum.is_one_number(), is_signed = !is_one || sum.terms[0].extension == Instruction::SExt;
+  may_wrap = may_wrap && is_one && sum.terms[0].extension;
+  const unsigned bits = firsts[0]->getType()->getIntegerBitWidth();
   const APInt most = (is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits)) - (width - 1);
-  for (Value*& first : result.firsts) {
+  Value* condition = nullptr;
+  for (Value*& first : firsts) {
     for (Instruction* step : reverse(added)) {
       const bool is_left = lanes_.is_divergent(step->getOperand(0));
       Value* uniform = lanes_.scalar(step->getOperand(is_left ? 1 : 0));
       first = builder.CreateBinOp(static_cast<Instruction::BinaryOps>(step->getOpcode()), first, uniform);
     }
-    if (may_wrap)
-      result.condition = builder.CreateAnd(
-          result.condition,
-          builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, builder.getInt(most)));
+    if (may_wrap) {
+      Value* fits = builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, builder.getInt(most));
+      condition = condition ? builder.CreateAnd(condition, fits) : fits;
+    }
     first =
         is_signed ? builder.CreateSExt(first, builder.getInt64Ty()) : builder.CreateZExt(first, builder.getInt64Ty());
   }
+  return condition;
+}
+
+// The same test, with the first sums as numbers of 64 bits.
+RunTimeShapes::TestedSum RunTimeShapes::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+  auto [inner, added] = peeled(sum);
+  TestedSum result = tested(inner, width, builder);
+  // Consecutive numbers that are not negative do not wrap as unsigned ones. That is known of active lanes only.
+  const LaneTerm& only = sum.terms[0];
+  const bool may_wrap = !sum.is_quotient && (only.extension == Instruction::SExt || !is_all(lanes_.mask()) ||
+                                             !computeKnownBits(only.number, layout_).isNonNegative());
+  if (Value* fits = extended(sum, added, result.firsts, width, may_wrap, builder))
+    result.condition = builder.CreateAnd(result.condition, fits);
   return result;
+}
+
+// In bytes, of an element of the sum from the value whose terms are 0.
+Value* RunTimeShapes::distance(const Shape& shape, const LaneSum& sum, Value* first, IRBuilder<>& builder) const {
+  return builder.CreateMul(builder.CreateAdd(first, builder.getInt64(static_cast<uint64_t>(sum.constant))),
+                           builder.getInt64(shape.bytes));
 }
 
 // Emits both ways to access memory; `in_parts` gets the address of each part.
@@ -158,20 +185,17 @@ Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
   const TestedSum test = tested_and_extended(shape.address, shape.part_lanes, builder);
   Value* condition = test.condition;
   auto require = [&](Value* what) { condition = builder.CreateAnd(condition, what); };
-  // From the value whose terms are 0.
-  auto distance = [&](const LaneSum& sum, Value* first) {
-    return builder.CreateMul(builder.CreateAdd(first, builder.getInt64(static_cast<uint64_t>(sum.constant))),
-                             builder.getInt64(shape.bytes));
-  };
   if (shape.offset) {
     Value* base = without_terms(shape.offset->value, builder);
     const unsigned last = shape.address.is_quotient ? 0 : shape.part_lanes - 1;
     Value* limit = checks_.reduced_limit(lanes_.scalar(shape.limit), last * shape.bytes);
     for (Value* first : test.firsts)
-      require(builder.CreateICmpULT(builder.CreateAdd(base, distance(*shape.offset, first)), limit));
+      require(builder.CreateICmpULT(builder.CreateAdd(base, distance(shape, *shape.offset, first, builder)), limit));
   } else if (shape.allowed) {
     require(lanes_.scalar(shape.allowed));
   }
+  for (const Shape& other : shape.others)
+    require(are_in_bounds(other, test.firsts, builder.getInt64(shape.part_lanes - 1), builder));
   // Elements in bounds may be loaded for inactive lanes too.
   const bool may_load_more = shape.is_load && shape.offset;
   if (!is_all(lanes_.mask()) && !may_load_more && (shape.address.is_quotient || !lanes_.can_mask(shape.bytes)))
@@ -180,13 +204,15 @@ Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
     Value* base = without_terms(shape.address.value, builder);
     SmallVector<Value*> addresses;
     for (Value* first : test.firsts)
-      addresses.push_back(builder.CreateGEP(builder.getInt8Ty(), base, distance(shape.address, first)));
+      addresses.push_back(builder.CreateGEP(builder.getInt8Ty(), base, distance(shape, shape.address, first, builder)));
     return in_parts(addresses);
   };
   return lanes_.create_if_else({condition, "parts", "lanes", false}, builder, fast_path, scalarized);
 }
 
 bool RunTimeShapes::load(LoadInst& load, IRBuilder<>& builder) {
+  auto group = load_groups_.find(&load);
+  if (group != load_groups_.end() && load_group(group->second, builder)) return true;
   std::optional<Shape> shape = shape_of(load, load.getType());
   if (!shape) return false;
   Type* type = FixedVectorType::get(load.getType(), shape->part_lanes);
@@ -213,11 +239,17 @@ bool RunTimeShapes::load(LoadInst& load, IRBuilder<>& builder) {
     lane_accesses_.load(load, builder);
     return {lanes_.known_vector(&load)};
   };
-  lanes_.set_vector(&load, emit_by_shape(*shape, builder, in_parts, scalarized)[0]);
+  auto otherwise = [&] {
+    return shape->has_windows ? load_in_windows({&load}, *shape, builder, scalarized) : scalarized();
+  };
+  lanes_.set_vector(&load, emit_by_shape(*shape, builder, in_parts, otherwise)[0]);
   return true;
 }
 
-bool RunTimeShapes::store(StoreInst& store, IRBuilder<>& builder) {
+bool RunTimeShapes::store(StoreInst& store, IRBuilder<>& builder) { return store_if_tested(store, false, builder); }
+
+// Without windows if the store was tested for a butterfly.
+bool RunTimeShapes::store_if_tested(StoreInst& store, bool has_partner, IRBuilder<>& builder) {
   std::optional<Shape> shape = shape_of(store, store.getValueOperand()->getType());
   if (!shape || shape->address.is_quotient) return false;
   Value* lanes = lanes_.vector(store.getValueOperand(), builder);
@@ -237,7 +269,12 @@ bool RunTimeShapes::store(StoreInst& store, IRBuilder<>& builder) {
     lane_accesses_.store(store, builder);
     return {};
   };
-  emit_by_shape(*shape, builder, in_parts, scalarized);
+  auto otherwise = [&] {
+    if (!shape->has_windows || has_partner) return scalarized();
+    store_in_windows(store, *shape, builder, scalarized);
+    return Values();
+  };
+  emit_by_shape(*shape, builder, in_parts, otherwise);
   return true;
 }
 

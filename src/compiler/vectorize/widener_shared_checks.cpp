@@ -71,9 +71,9 @@ AllocaInst* SharedChecks::acquire_buffer(uint64_t bytes) {
 
 // Called at the first member.
 void SharedChecks::emit_check(SharedCheck& shared, IRBuilder<>& builder) {
-  int64_t lowest = lowest_offset(shared.members), highest = lowest;
+  int64_t lowest = lowest_member(shared.members).offset, highest = lowest;
   for (const Member& member : shared.members) highest = std::max(highest, member.offset);
-  auto& load = cast<LoadInst>(lowest_access(shared.members));
+  auto& load = cast<LoadInst>(*lowest_member(shared.members).access);
   auto [allowed, pointer] = guarded_address_of(load);
   LaneGuard guard = *lane_guard_of(allowed, flow_);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
@@ -100,7 +100,7 @@ void SharedChecks::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, V
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;
   for (const Member& member : shared.members)
-    distances.push_back(static_cast<uint64_t>(member.offset - lowest_offset(shared.members)) * bytes);
+    distances.push_back(static_cast<uint64_t>(member.offset - lowest_member(shared.members).offset) * bytes);
   Constant* list = ConstantDataArray::get(lanes_.context(), distances);
   auto* table = new GlobalVariable(*lanes_.function().getParent(), list->getType(), true, GlobalValue::InternalLinkage,
                                    list, "__kiln_distances");
@@ -164,8 +164,8 @@ bool SharedChecks::load(LoadInst& load, IRBuilder<>& builder) {
   if (!shared.base) emit_check(shared, builder);
   const Member& member =
       *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
-  Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
-                                              static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
+  Value* address = builder.CreateConstGEP1_64(
+      load.getType(), shared.base, static_cast<uint64_t>(member.offset - lowest_member(shared.members).offset));
   lanes_.set_vector(&load, strided_.load_consecutive(load, address, builder));
   if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
   return true;

@@ -59,6 +59,32 @@ Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuil
   return made;
 }
 
+constexpr unsigned kChunk = 4;
+
+// Of two registers of words, the elements of each chunk: an index into the first one's chunk, or from `kChunk` on into
+// the second one's.
+static Value* shuffled_in_chunks(Value* one, Value* other, std::array<unsigned, kChunk> from, IRBuilder<>& builder) {
+  const unsigned width = cast<FixedVectorType>(one->getType())->getNumElements();
+  SmallVector<int> sources;
+  for (unsigned i = 0; i < width; ++i) {
+    unsigned index = from[i % kChunk];
+    sources.push_back(static_cast<int>(i / kChunk * kChunk + index % kChunk + index / kChunk * width));
+  }
+  return builder.CreateShuffleVector(one, other, sources);
+}
+
+using Four = std::array<Value*, kChunk>;
+
+static Four transposed_in_chunks(const Four& lanes, IRBuilder<>& builder) {
+  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
+    return shuffled_in_chunks(one, other, from, builder);
+  };
+  Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
+  Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
+  return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
+          shuffled(c, d, {2, 3, 6, 7})};
+}
+
 // Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
 // of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
 static std::vector<Values> deinterleaved(const Values& registers, uint64_t step, ArrayRef<uint64_t> indices,
@@ -83,19 +109,81 @@ static std::vector<Values> deinterleaved(const Values& registers, uint64_t step,
   return results;
 }
 
+// A number of elements in 16 bytes, and of lanes whose members fill as many of such chunks as a lane has members.
+static unsigned lanes_of_chunk(uint64_t bytes) { return static_cast<unsigned>(16 / bytes); }
+
+// Of two vectors, the first one's elements where `takes_first` holds for the index.
+static Value* blended(Value* one, Value* other, function_ref<bool(unsigned)> takes_first, IRBuilder<>& builder) {
+  const unsigned width = cast<FixedVectorType>(one->getType())->getNumElements();
+  SmallVector<int> sources;
+  for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(takes_first(i) ? i : i + width));
+  return builder.CreateShuffleVector(one, other, sources);
+}
+
+// Loads, of every `step` elements from the address on, an odd number, those at `indices`. The lanes of a chunk have
+// their members in `step` chunks, at positions which are all different: blends collect one member of all of them, and
+// one permutation within chunks orders it.
+Values StridedAccesses::load_odd(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
+                                 IRBuilder<>& builder) {
+  const unsigned count = lanes_of_chunk(layout_.getTypeStoreSize(range.load.getType()));
+  Values chunks;
+  for (unsigned j = 0; j < step; ++j) {
+    Values parts;
+    for (unsigned first = 0; first < kLanes; first += count)
+      parts.push_back(load_in(range, first * step + j * count, count, builder));
+    chunks.push_back(concatenateVectors(builder, parts));
+  }
+  Values results;
+  for (uint64_t index : indices) {
+    SmallVector<unsigned> chunk_at(count);
+    for (unsigned lane = 0; lane < count; ++lane)
+      chunk_at[(lane * step + index) % count] = static_cast<unsigned>((lane * step + index) / count);
+    Value* all = chunks[0];
+    for (unsigned j = 1; j < step; ++j)
+      all = blended(all, chunks[j], [&](unsigned i) { return chunk_at[i % count] != j; }, builder);
+    SmallVector<int> sources;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      sources.push_back(static_cast<int>(lane - lane % count + (lane * step + index) % count));
+    results.push_back(builder.CreateShuffleVector(all, sources));
+  }
+  return results;
+}
+
+// The reverse: a member's permutation is the same for all chunks.
+Values StridedAccesses::interleaved_odd(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  const auto step = static_cast<unsigned>(members.size());
+  Type* element = members[0]->getType()->getScalarType();
+  const unsigned count = lanes_of_chunk(layout_.getTypeStoreSize(element)), width = lanes_.register_lanes(element);
+  Values permuted;
+  for (unsigned index = 0; index < step; ++index) {
+    SmallVector<int> sources(kLanes);
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      sources[lane - lane % count + (lane * step + index) % count] = static_cast<int>(lane);
+    permuted.push_back(builder.CreateShuffleVector(members[index], sources));
+  }
+  Values chunks;
+  for (unsigned j = 0; j < step; ++j) {
+    auto member_at = [&](unsigned i) { return (j * count + i % count) % step; };
+    Value* all = permuted[0];
+    for (unsigned index = 1; index < step; ++index)
+      all = blended(all, permuted[index], [&](unsigned i) { return member_at(i) != index; }, builder);
+    chunks.push_back(all);
+  }
+  Values results;
+  for (unsigned first = 0; first < kLanes * step; first += width) {
+    Values parts;
+    for (unsigned at = first; at < first + width; at += count)
+      parts.push_back(builder.CreateShuffleVector(chunks[at / count % step],
+                                                  createSequentialMask(at / count / step * count, count, 0)));
+    results.push_back(concatenateVectors(builder, parts));
+  }
+  return results;
+}
+
 // Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
 Values StridedAccesses::load_collected(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                        IRBuilder<>& builder) {
   Type* element = range.load.getType();
-  if (layout_.getTypeStoreSize(element) == 1) {
-    // LLVM knows a sequence for every third byte of a load.
-    Value* all = load_in(range, 0, kLanes * static_cast<unsigned>(step), builder);
-    Values results;
-    for (uint64_t index : indices)
-      results.push_back(builder.CreateShuffleVector(
-          all, createStrideMask(static_cast<unsigned>(index), static_cast<unsigned>(step), kLanes)));
-    return results;
-  }
   const unsigned width = lanes_.register_lanes(element);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width) registers.push_back(load_in(range, i, width, builder));
@@ -163,8 +251,11 @@ Values StridedAccesses::load_packed(const StridedRange& range, uint64_t step, Ar
 
 Values StridedAccesses::load_strided(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                      IRBuilder<>& builder, Values* in_memory) {
-  if (step == 3) return load_collected(range, step, indices, builder);
-  if (!is_word(layout_.getTypeStoreSize(range.load.getType())))
+  const uint64_t bytes = layout_.getTypeStoreSize(range.load.getType());
+  if (step == 3)
+    return shuffles_in_chunks(bytes) ? load_odd(range, step, indices, builder)
+                                     : load_collected(range, step, indices, builder);
+  if (!is_word(bytes))
     return step <= 4 ? load_narrow(range, step, indices, builder) : load_packed(range, step, indices, builder);
   return load_words(range, range.load.getType(), step, indices, builder, in_memory);
 }
@@ -195,27 +286,10 @@ Values StridedAccesses::load_words(const StridedRange& range, Type* element, uin
 // of those registers.
 Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                            IRBuilder<>& builder) {
-  constexpr unsigned kChunk = 4;
   Type* element = range.load.getType();
   // Registers of 16 words hold two lanes' eight members, but not 16.
   unsigned width = step == 16 ? 2 * kChunk : lanes_.register_lanes(element);
   auto part = [&](uint64_t index, unsigned count) -> Value* { return load_in(range, index, count, builder); };
-  // The elements of each chunk: an index into the first register's chunk, or from `kChunk` on into the second's.
-  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
-    SmallVector<int> sources;
-    for (unsigned i = 0; i < width; ++i) {
-      unsigned index = from[i % kChunk];
-      sources.push_back(static_cast<int>(i / kChunk * kChunk + index % kChunk + index / kChunk * width));
-    }
-    return builder.CreateShuffleVector(one, other, sources);
-  };
-  using Four = std::array<Value*, kChunk>;
-  auto transposed = [&](const Four& lanes) -> Four {
-    Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
-    Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
-    return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
-            shuffled(c, d, {2, 3, 6, 7})};
-  };
   SmallVector<Values> members(step);
   for (unsigned first = 0; first < kLanes; first += width) {
     if (width == 2 * kChunk) {
@@ -225,20 +299,22 @@ Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t s
       };
       if (step == 2) {
         Value *low = chunks(0), *high = chunks(1);
-        for (unsigned i = 0; i < 2; ++i) members[i].push_back(shuffled(low, high, {i, i + 2, i + 4, i + 6}));
+        for (unsigned i = 0; i < 2; ++i)
+          members[i].push_back(shuffled_in_chunks(low, high, {i, i + 2, i + 4, i + 6}, builder));
         continue;
       }
       for (uint64_t which = 0; which < step / kChunk; ++which) {
         Four lanes;
         for (unsigned i = 0; i < kChunk; ++i) lanes[i] = chunks(i * step / kChunk + which);
-        for (auto [i, member] : enumerate(transposed(lanes))) members[which * kChunk + i].push_back(member);
+        for (auto [i, member] : enumerate(transposed_in_chunks(lanes, builder)))
+          members[which * kChunk + i].push_back(member);
       }
       continue;
     }
     auto eight_lanes = [&](unsigned lane) {
       Four lanes;
       for (unsigned i = 0; i < kChunk; ++i) lanes[i] = part((lane + 2 * i) * step, width);
-      return transposed(lanes);
+      return transposed_in_chunks(lanes, builder);
     };
     Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
     for (unsigned member = 0; member < step; ++member) {
@@ -252,6 +328,52 @@ Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t s
   }
   Values results;
   for (uint64_t index : indices) results.push_back(concatenateVectors(builder, members[index]));
+  return results;
+}
+
+// A register has in each chunk of four words a lane's part, or those of two or four lanes: what is in one chunk of a
+// few registers belongs to as many lanes in order, of which each member becomes a chunk.
+Values StridedAccesses::load_rows(const LoadInst& load, Value* address, uint64_t step, uint64_t part,
+                                  ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  const auto num_words = static_cast<unsigned>(part * bytes / sizeof(uint32_t));
+  Type* word = is_word(bytes) ? load.getType() : builder.getInt32Ty();
+  const unsigned width = lanes_.register_lanes(word);
+  SmallVector<Values> words(num_words);
+  for (unsigned first = 0; first < kLanes; first += width) {
+    Values registers;
+    for (unsigned i = 0; i < num_words; ++i) {
+      Values parts;
+      for (unsigned chunk = 0; chunk < width; chunk += kChunk)
+        for (unsigned k = 0; k < kChunk / num_words; ++k) {
+          const unsigned lane = first + chunk + i * (kChunk / num_words) + k;
+          Value* at = builder.CreateConstGEP1_64(load.getType(), address, lane * step);
+          parts.push_back(load_part(load, num_words, at, builder, word));
+        }
+      registers.push_back(concatenateVectors(builder, parts));
+    }
+    if (num_words == 1) {
+      words[0].push_back(registers[0]);
+    } else if (num_words == 2) {
+      for (unsigned i = 0; i < 2; ++i)
+        words[i].push_back(shuffled_in_chunks(registers[0], registers[1], {i, i + 2, i + 4, i + 6}, builder));
+    } else {
+      for (auto [i, member] :
+           enumerate(transposed_in_chunks({registers[0], registers[1], registers[2], registers[3]}, builder)))
+        words[i].push_back(member);
+    }
+  }
+  Values results;
+  for (uint64_t index : indices) {
+    const uint64_t at = index * bytes;
+    Value* all = concatenateVectors(builder, words[at / sizeof(uint32_t)]);
+    if (!is_word(bytes)) {
+      if (at % sizeof(uint32_t) != 0) all = builder.CreateLShr(all, 8 * (at % sizeof(uint32_t)));
+      all = builder.CreateTrunc(all, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
+      all = builder.CreateBitCast(all, vector_of(load.getType()));
+    }
+    results.push_back(all);
+  }
   return results;
 }
 
@@ -283,6 +405,9 @@ Value* StridedAccesses::load_consecutive(LoadInst& load, Value* address, IRBuild
 
 Values StridedAccesses::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
   const unsigned width = lanes_.register_lanes(members[0]->getType()->getScalarType());
+  if (members.size() % 2 == 1 && members.size() > 1 &&
+      shuffles_in_chunks(layout_.getTypeStoreSize(members[0]->getType()->getScalarType())))
+    return interleaved_odd(members, builder);
   if (!isPowerOf2_64(members.size())) {
     Values registers, results;
     for (Value* member : members)

@@ -43,6 +43,11 @@ class StridedAccesses {
   Values load_strided(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder,
                       Values* in_memory = nullptr);
 
+  /// Of `part` elements of each lane, whose lowest is at the address for the first lane and `step` elements further for
+  /// each other one, those at `indices`: a vector of the lanes for each. A part is one, two or four words.
+  Values load_rows(const LoadInst& load, Value* address, uint64_t step, uint64_t part, ArrayRef<uint64_t> indices,
+                   IRBuilder<>& builder);
+
   /// A power of two, not more than a register has elements.
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
 
@@ -54,6 +59,9 @@ class StridedAccesses {
   // have arbitrary values.
   Value* load_in(const StridedRange& range, uint64_t first, unsigned count, IRBuilder<>& builder,
                  Type* element = nullptr);
+  Values load_odd(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
+  Values interleaved_odd(ArrayRef<Value*> members, IRBuilder<>& builder);
+  bool shuffles_in_chunks(uint64_t bytes) const { return bytes < 4 || (bytes == 4 && !isa_.permute_two_registers); }
   Values load_collected(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
   Values load_narrow(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
   Values load_packed(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);

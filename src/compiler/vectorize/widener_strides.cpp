@@ -142,6 +142,12 @@ uint64_t Strides::element_stride(Value* pointer, uint64_t bytes) {
   return 0;
 }
 
+uint64_t Strides::row_stride(Value* pointer, uint64_t bytes) {
+  std::optional<int64_t> stride = stride_of(pointer);
+  if (!stride || *stride <= 0 || bytes > sizeof(uint32_t) || *stride % static_cast<int64_t>(bytes) != 0) return 0;
+  return element_stride(pointer, bytes) == 0 ? static_cast<uint64_t>(*stride) / bytes : 0;
+}
+
 bool Strides::has_negative_offset(Value* value) const {
   SmallVector<Value*> left{value};
   SmallPtrSet<Value*, 16> seen;

@@ -58,6 +58,10 @@ class Strides {
   /// bytes at most. Otherwise 0.
   uint64_t element_stride(Value* pointer, uint64_t bytes);
 
+  /// The number of elements of up to 4 bytes between lanes that each walk a row of their own: what element_stride()
+  /// does not serve. Otherwise 0.
+  uint64_t row_stride(Value* pointer, uint64_t bytes);
+
   /// What makes a stride of the instruction's result, if it is a piece.
   std::optional<Piece> piece_of(Instruction& instruction);
   /// The pieces on which the value, as an address is computed from it, depends.

@@ -1,6 +1,6 @@
 ; Lanes that store where votes for the lanes before them say: their elements are compressed in registers and stored in a
-; row, if the votes are those of the active lanes and the row is in bounds. Without such an instruction, or where the
-; lanes' places are further apart, this is a scatter.
+; row, if the votes are those of the active lanes and the row is in bounds. Without such an instruction a table has the
+; permutation for each mask. Where the lanes' places are further apart, this is a scatter.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v4 %s | FileCheck %s
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s --check-prefix=AVX2
 
@@ -17,8 +17,12 @@ declare i32 @llvm.ctpop.i32(i32)
 ; CHECK: {{^}}scattered:
 ; CHECK: call void @llvm.masked.scatter.v32f32.v32p0(
 ; AVX2-LABEL: define void @kept(
-; AVX2-NOT: compress
-; AVX2: ret void
+; AVX2: {{^}}compressed:
+; AVX2: getelementptr inbounds i64, ptr @__kiln_lanes_of_masks, i64 %{{.+}}
+; AVX2: call <8 x i32> @llvm.x86.avx2.permd(
+; AVX2: icmp slt <8 x i32> <i32 0, i32 1,
+; AVX2: call void @llvm.masked.store.v8f32.p0(
+; AVX2: {{^}}scattered:
 define void @kept(ptr %x, ptr %y, i32 %votes, i32 %first, i64 %end) {
   %lane = call i32 @__kiln_lane()
   %from = getelementptr float, ptr %x, i32 %lane

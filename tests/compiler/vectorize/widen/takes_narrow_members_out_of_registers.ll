@@ -1,5 +1,6 @@
 ; Four members of 2 bytes a thread: 16 bytes are permuted so that they have a word of each member, and words are
-; deinterleaved. Every third byte is for LLVM to find. Where lanes may be off and there are no masks of bytes, nothing is
+; deinterleaved. Of three bytes a thread, 16 lanes' members are in three chunks at positions that all differ: they are
+; blended, and then permuted within chunks. Where lanes may be off and there are no masks of bytes, nothing is
 ; stored beside the members.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s
 
@@ -33,8 +34,10 @@ define void @four_halves(ptr %x, ptr %y) {
 }
 
 ; CHECK-LABEL: define void @three_bytes(
-; CHECK: [[ALL:%.+]] = load <96 x i8>, ptr
-; CHECK-COUNT-3: shufflevector <96 x i8> [[ALL]], <96 x i8> poison, <32 x i32> <i32 {{[012]}}, i32 {{[345]}},
+; CHECK-COUNT-6: load <16 x i8>, ptr
+; CHECK: [[TWO:%.+]] = shufflevector <32 x i8> %{{.+}}, <32 x i8> %{{.+}}, <32 x i32> <i32 0, i32 1, i32 34, i32 3,
+; CHECK: [[ALL:%.+]] = shufflevector <32 x i8> [[TWO]], <32 x i8> %{{.+}}, <32 x i32> <i32 0, i32 33, i32 2, i32 3,
+; CHECK: shufflevector <32 x i8> [[ALL]], <32 x i8> poison, <32 x i32> <i32 0, i32 3, i32 6, i32 9, i32 12, i32 15, i32 2, i32 5, i32 8, i32 11, i32 14, i32 1, i32 4, i32 7, i32 10, i32 13, i32 16,
 ; CHECK-COUNT-3: store <32 x i8>
 ; CHECK: ret void
 define void @three_bytes(ptr %x, ptr noalias %y) {

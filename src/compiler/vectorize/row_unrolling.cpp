@@ -1,0 +1,130 @@
+#include "compiler/vectorize/row_unrolling.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
+
+#include <optional>
+
+#include "compiler/ir/loop_metadata.h"
+#include "compiler/vectorize/lane_strides.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+namespace {
+
+// Four words of a row are as much as is loaded at once; of narrower elements eight are enough.
+constexpr unsigned kFactor = 4, kFactorOfNarrow = 8;
+// Instructions of one iteration, and of all that are in one block then.
+constexpr unsigned kMostInLoop = 80;
+// Instructions of all copies in a function: each takes some 0.5 ms to compile, with what runs where a check fails.
+constexpr unsigned kMostCopied = 480;
+// Nearer elements are in the same registers (widener_strides.h).
+constexpr int64_t kFewestBytes = 17;
+
+class LoopsOverRows {
+ public:
+  LoopsOverRows(Function& function, const Divergence& divergence, FunctionAnalysisManager& analyses)
+      : function_(function),
+        layout_(function.getDataLayout()),
+        divergence_(divergence),
+        loops_(analyses.getResult<LoopAnalysis>(function)),
+        evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)) {}
+
+  bool mark() {
+    bool has_marked = false;
+    for (Loop* loop : loops_.getLoopsInPreorder())
+      if (unsigned factor = factor_of(*loop)) {
+        const unsigned copied = num_copied_ + factor * size_of(*loop);
+        if (copied > kMostCopied) continue;
+        num_copied_ = copied;
+        always_unroll(*cast<BranchInst>(loop->getLoopLatch()->getTerminator()), factor);
+        has_marked = true;
+      }
+    return has_marked;
+  }
+
+ private:
+  static unsigned size_of(const Loop& loop) {
+    unsigned size = 0;
+    for (const BasicBlock* block : loop.blocks()) size += static_cast<unsigned>(block->size());
+    return size;
+  }
+
+  // 0: it stays.
+  unsigned factor_of(Loop& loop) {
+    BasicBlock* latch = loop.getLoopLatch();
+    if (!loop.isInnermost() || !latch || loop.getExitingBlock() != latch || !loop.getLoopPreheader() ||
+        !isa<BranchInst>(latch->getTerminator()) || divergence_.is_divergent_branch(*latch) ||
+        hasUnrollTransformation(&loop) != TM_Unspecified)
+      return 0;
+    const unsigned trips = evolution_.getSmallConstantTripCount(&loop);
+    if (trips != 0 && trips < 2 * kFactor) return 0;
+    const unsigned size = size_of(loop);
+    if (size > kMostInLoop) return 0;
+    // Loads are not grouped over a write (widener_access_groups.h).
+    const bool has_writes = any_of(loop.blocks(), [](const BasicBlock* block) {
+      return any_of(*block, [](const Instruction& instruction) { return instruction.mayWriteToMemory(); });
+    });
+    bool has_rows = false, are_words = false;
+    for (BasicBlock* block : loop.blocks())
+      for (Instruction& instruction : *block) {
+        if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return 0;
+        auto* load = dyn_cast<LoadInst>(&instruction);
+        if (!load || (has_writes && !load->hasMetadata(LLVMContext::MD_invariant_load)) || !walks_row(*load, loop))
+          continue;
+        has_rows = true;
+        are_words |= layout_.getTypeStoreSize(load->getType()) == 4;
+      }
+    if (!has_rows) return 0;
+    const bool is_short = size <= kMostInLoop / 2 && (trips == 0 || trips >= 2 * kFactorOfNarrow);
+    return are_words || !is_short ? kFactor : kFactorOfNarrow;
+  }
+
+  // Whether the load is of the element after that of the iteration before, and of a row of each lane's own.
+  bool walks_row(LoadInst& load, const Loop& loop) {
+    if (!load.isSimple() || load.getType()->isVectorTy()) return false;
+    Value* address = load.getPointerOperand();
+    if (auto* guard = dyn_cast<SelectInst>(address)) address = guard->getTrueValue();
+    const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(load.getType()).getFixedValue());
+    if (!divergence_.is_divergent(address)) return false;
+    if (!strides_) strides_.emplace(function_, divergence_);
+    const LaneStride stride = strides_->of(address);
+    if (bytes > 4 || !stride.distance || *stride.distance < kFewestBytes) return false;
+    const auto* walk = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(address));
+    const SCEV* step = nullptr;
+    if (walk && walk->getLoop() == &loop) {
+      step = walk->getStepRecurrence(evolution_);
+    } else if (const auto* element = dyn_cast<GetElementPtrInst>(address); element && element->getNumIndices() == 1) {
+      // The number of an element may wrap before it is extended.
+      const auto* index = dyn_cast<CastInst>(element->getOperand(1));
+      walk = index ? dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(index->getOperand(0))) : nullptr;
+      if (walk && walk->getLoop() == &loop)
+        return walk->getStepRecurrence(evolution_)->isOne() &&
+               static_cast<int64_t>(layout_.getTypeAllocSize(element->getSourceElementType()).getFixedValue()) == bytes;
+    }
+    const auto* constant = step ? dyn_cast<SCEVConstant>(step) : nullptr;
+    return constant && constant->getAPInt() == static_cast<uint64_t>(bytes);
+  }
+
+  Function& function_;
+  const DataLayout& layout_;
+  const Divergence& divergence_;
+  LoopInfo& loops_;
+  ScalarEvolution& evolution_;
+  unsigned num_copied_ = 0;
+  std::optional<LaneStrides> strides_;  // where a loop asks
+};
+
+}  // namespace
+
+bool mark_loops_over_rows(Function& function, const Divergence& divergence, FunctionAnalysisManager& analyses) {
+  return LoopsOverRows(function, divergence, analyses).mark();
+}
+
+}  // namespace kiln

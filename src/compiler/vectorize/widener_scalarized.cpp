@@ -2,6 +2,9 @@
 
 #include <llvm/IR/IntrinsicInst.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "compiler/ir/loop_metadata.h"
 
 namespace kiln::widening {
@@ -12,6 +15,23 @@ static constexpr unsigned kFewLanes = 4;
 // Scalar operations for a lane's operand. Above it is taken from a vector.
 static constexpr unsigned kMostScalars = 16;
 
+// What holds an integer in memory, where lanes are addressed: LLVM packs vectors of i1, i6 or i24, without bytes between
+// their elements. (LLVM makes i6 of a reversal of six bits, for example.)
+static Type* in_memory(Type* type) {
+  const auto* integer = dyn_cast<IntegerType>(type);
+  return integer ? IntegerType::get(type->getContext(), std::bit_ceil(std::max(8u, integer->getBitWidth()))) : type;
+}
+
+static Value* to_memory(Value* value, IRBuilder<>& builder) {
+  Type* type = value->getType();
+  return type->isIntOrIntVectorTy() ? builder.CreateZExt(value, type->getWithNewType(in_memory(type->getScalarType())))
+                                    : value;
+}
+
+static Value* from_memory(Value* value, Type* type, IRBuilder<>& builder) {
+  return type->isIntOrIntVectorTy() ? builder.CreateTrunc(value, type) : value;
+}
+
 // Stores the vectors that a loop over lanes needs. Postponed values are computed in the loop, from the lane index if
 // possible: that is shorter than vectors of addresses.
 void LaneLoops::store_leaves(Value* value, Slots& slots, IRBuilder<>& builder) {
@@ -21,20 +41,16 @@ void LaneLoops::store_leaves(Value* value, Slots& slots, IRBuilder<>& builder) {
     return;
   }
   Value* lanes = lanes_.vector(value, builder);
-  if (lanes->getType()->getScalarType()->isIntegerTy(1))
-    lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-  AllocaInst* slot = slots[value] = scratch_.acquire(lanes->getType());
-  builder.CreateStore(lanes, slot);
+  AllocaInst* slot = slots[value] = scratch_.acquire(vector_of(in_memory(value->getType())));
+  builder.CreateStore(to_memory(lanes, builder), slot);
 }
 
 Value* LaneLoops::at_lane_of_loop(Value* value, Value* lane, const Slots& slots, IRBuilder<>& builder) {
   if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   if (Value* slot = slots.lookup(value)) {
-    bool is_flag = value->getType()->isIntegerTy(1);
-    Type* in_memory = is_flag ? builder.getInt8Ty() : value->getType();
-    Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, slot, lane));
-    return is_flag ? builder.CreateTrunc(loaded, builder.getInt1Ty()) : loaded;
+    Type* stored = in_memory(value->getType());
+    return from_memory(builder.CreateLoad(stored, builder.CreateGEP(stored, slot, lane)), value->getType(), builder);
   }
   if (!lanes_.is_postponed(value)) return builder.CreateExtractElement(lanes_.vector(value, builder), lane);
   auto& instruction = cast<Instruction>(*value);
@@ -91,8 +107,7 @@ void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bo
   Slots slots;
   for (Value* operand : instruction.operands()) store_leaves(operand, slots, builder);
   Type* element = pair ? pair->getElementType(0) : type;
-  bool is_flag = element->isIntegerTy(1);
-  Type* stored = is_flag ? builder.getInt8Ty() : element;
+  Type* stored = in_memory(element);
   AllocaInst *results = nullptr, *flags = nullptr;
   if (!type->isVoidTy()) {
     results = scratch_.acquire(vector_of(stored));
@@ -143,11 +158,10 @@ void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bo
       atomic_memory_.insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
-    if (is_flag) value = builder.CreateZExt(value, stored);
-    builder.CreateStore(value, builder.CreateGEP(stored, results, lane));
+    builder.CreateStore(to_memory(value, builder), builder.CreateGEP(stored, results, lane));
   }
   if (flags)
-    builder.CreateStore(builder.CreateZExt(builder.CreateExtractValue(made, 1), builder.getInt8Ty()),
+    builder.CreateStore(to_memory(builder.CreateExtractValue(made, 1), builder),
                         builder.CreateGEP(builder.getInt8Ty(), flags, lane));
   rest->addIncoming(remaining, builder.GetInsertBlock());
   for (auto [operand, value, next] : zip(operands, first_operands, next_operands)) {
@@ -158,18 +172,17 @@ void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bo
   never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(remaining, builder.getInt32(0)), body, after));
 
   builder.SetInsertPoint(after);
-  auto read = [&](Value* slot, Type* of, bool flag) -> Value* {
-    Value* value = builder.CreateLoad(vector_of(of), slot);
-    return flag ? builder.CreateTrunc(value, vector_of(Type::getInt1Ty(lanes_.context()))) : value;
+  auto read = [&](AllocaInst* slot, Type* of) {
+    return from_memory(builder.CreateLoad(slot->getAllocatedType(), slot), vector_of(of), builder);
   };
   if (pair) {
     for (User* user : instruction.users()) {
       auto* part = cast<ExtractValueInst>(user);
       lanes_.set_vector(
-          part, part->getIndices()[0] == 0 ? read(results, stored, is_flag) : read(flags, builder.getInt8Ty(), true));
+          part, part->getIndices()[0] == 0 ? read(results, element) : read(flags, builder.getInt1Ty()));
     }
   } else if (results) {
-    lanes_.set_vector(&instruction, read(results, stored, is_flag));
+    lanes_.set_vector(&instruction, read(results, element));
   }
   for (auto [value, slot] : slots) scratch_.release(slot);
   for (AllocaInst* slot : {results, flags})

@@ -39,3 +39,25 @@ define void @number(ptr %y, i32 %first, i32 %j) {
   store float %sum, ptr %to
   ret void
 }
+
+; A vector of integers of six bits would be packed in memory: lanes find theirs in bytes.
+; CHECK-LABEL: define void @narrow(
+; CHECK: %[[BYTES:.*]] = zext <32 x i6> %{{.*}} to <32 x i8>
+; CHECK: store <32 x i8> %[[BYTES]], ptr %[[SLOT:[0-9]+]]
+; CHECK: lane{{.*}}:
+; CHECK: %[[AT:.*]] = getelementptr i8, ptr %[[SLOT]], i32 %{{.*}}
+; CHECK: %[[BYTE:.*]] = load i8, ptr %[[AT]]
+; CHECK: trunc i8 %[[BYTE]] to i6
+; CHECK: ret void
+define void @narrow(i32 %first, float %v) {
+  %lane = call i32 @__kiln_lane()
+  %t = add i32 %first, %lane
+  %bits = trunc i32 %t to i6
+  %reversed = call i6 @llvm.bitreverse.i6(i6 %bits)
+  %at = zext i6 %reversed to i64
+  %to = getelementptr float, ptr @s, i64 %at
+  store float %v, ptr %to
+  ret void
+}
+
+declare i6 @llvm.bitreverse.i6(i6)

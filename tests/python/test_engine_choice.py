@@ -169,3 +169,31 @@ def test_simd_always_ignores_what_pays(isa, case):
     engine, _, y = choice_of("simd-always", isa, case)
     assert engine == "simd"
     assert y == expected(case)
+
+
+@pytest.mark.parametrize("threadgroup", [(64, 2, 1), (64, 4, 1), (128, 2, 1), (32, 4, 1), (16, 8, 1), (128, 1, 1)])
+@pytest.mark.parametrize("length", [63, 64, 65, 324])
+def test_loops_over_a_threadgroups_threads_are_vectors(threadgroup, length):
+    """Where a loop is shorter than the threadgroup, the optimizer must know that the threadgroup has threads: it saw a
+    loop that never ends, which has no join."""
+    source = f"""
+        threadgroup float tile[{length}];
+        uint2 at = thread_position_in_grid.xy;
+        uint t = thread_index_in_threadgroup, threads = threads_per_threadgroup.x * threads_per_threadgroup.y;
+        for (uint i = t; i < {length}; i += threads) tile[i] = x[i] * 2 + threadgroup_position_in_grid.y;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[at.y * 256 + at.x] = tile[(7 * t) % {length}];
+    """
+    kernel = kiln.metal_kernel("tiles", ["x"], ["y"], source)
+    x = np.arange(length, dtype=np.float32)
+    outputs = kernel(
+        inputs=[x],
+        grid=(256, 8, 1),
+        threadgroup=threadgroup,
+        output_shapes=[(8, 256)],
+        output_dtypes=["float32"],
+    )
+    assert kernel.history[-1].engine == "simd", kernel.history[-1].engine_reason
+    row, column = np.indices((8, 256))
+    t = column % threadgroup[0] + row % threadgroup[1] * threadgroup[0]
+    np.testing.assert_array_equal(outputs[0], x[7 * t % length] * 2 + row // threadgroup[1])

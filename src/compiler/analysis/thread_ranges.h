@@ -47,10 +47,10 @@ struct ThreadLimits {
       case kThreadsPerThreadgroup: return between(1, most_threads(i));
       case kFullThreadsPerThreadgroup: return between(are_known ? extents[i] : 1, most_threads(i));
       case kIndexInThreadgroup: return between(0, threads - 1);
-      case kThreadsPerGrid: return has_known_grid() ? between(grid[i], grid[i]) : any();
+      case kThreadsPerGrid: return has_known_grid() ? between(grid[i], grid[i]) : not_zero();
       case kThreadgroupPosition: return has_known_grid() ? between(0, most_threadgroups(i) - 1) : any();
       case kThreadgroupsPerGrid:
-        return has_known_grid() ? between(are_known ? most_threadgroups(i) : 1, most_threadgroups(i)) : any();
+        return has_known_grid() ? between(are_known ? most_threadgroups(i) : 1, most_threadgroups(i)) : not_zero();
       default: return any();
     }
   }
@@ -62,6 +62,7 @@ struct ThreadLimits {
 
  private:
   static llvm::ConstantRange any() { return llvm::ConstantRange::getFull(32); }
+  static llvm::ConstantRange not_zero() { return llvm::ConstantRange(llvm::APInt(32, 1), llvm::APInt(32, 0)); }
   static llvm::ConstantRange between(uint64_t first, uint64_t last) {
     return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
   }

@@ -8,6 +8,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ReplaceConstant.h>
 
+#include "compiler/analysis/thread_ranges.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"
@@ -107,6 +108,13 @@ void describe_record_load(LoadInst& load, CpuImageKind kind) {
   if (kind != CpuImageKind::kLoop) load.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load.getContext(), {}));
 }
 
+void set_range_of_size(LoadInst& load, uint64_t thread_value) {
+  if (is_divergent_value(thread_value)) return;
+  const ConstantRange range = ThreadLimits().range(thread_value);
+  if (range.isFullSet()) return;
+  load.setMetadata(LLVMContext::MD_range, MDBuilder(load.getContext()).createRange(range.getLower(), range.getUpper()));
+}
+
 // The values that attributes come from are read from the thread's record.
 void lower_values(Function& body, Value* record, CpuImageKind kind) {
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
@@ -116,6 +124,7 @@ void lower_values(Function& body, Value* record, CpuImageKind kind) {
     Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));
     LoadInst* load = builder.CreateLoad(builder.getInt32Ty(), address);
     describe_record_load(*load, kind);
+    set_range_of_size(*load, cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
     call->replaceAllUsesWith(load);
     call->eraseFromParent();
   }

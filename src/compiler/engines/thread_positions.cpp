@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/engines/engine_support.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
@@ -59,9 +60,22 @@ class ThreadPositions {
 
   Value* value_of(uint64_t which) {
     if (!has_convergence_points_) return value_in_part_of_row(which);
+    if (const uint32_t size = known_size(which)) return builder_.getInt32(size);
     if (row_threads_)
       if (Value* value = value_in_known_rows(which)) return value;
     return value_in_simdgroup(which);
+  }
+
+  // The threads of threadgroups of a known number of simdgroups, so that loops over them have known trip counts. 0: not
+  // known, as at the edges of a grid whose threadgroups are not all full.
+  uint32_t known_size(uint64_t which) const {
+    const ThreadValueRow* row = thread_value_row(which);
+    if (!simdgroups_ || !row) return 0;
+    const uint64_t axis = which - row->value;
+    const uint32_t sizes[] = {form_.width(), simdgroups_ * kLanes / form_.width(), 1};
+    if (row->value == kFullThreadsPerThreadgroup) return sizes[axis];
+    if (row->value != kThreadsPerThreadgroup) return 0;
+    return form_.threadgroups_are_even || sizes[axis] == 1 ? sizes[axis] : 0;
   }
 
   Value* value_in_part_of_row(uint64_t which) {
@@ -140,6 +154,7 @@ class ThreadPositions {
                                                 builder_.getInt32(static_cast<uint32_t>(value)));
     LoadInst* load = builder_.CreateLoad(builder_.getInt32Ty(), address);
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
+    set_range_of_size(*load, value);
     return load;
   }
 

@@ -144,7 +144,7 @@ struct Options {
   std::vector<int64_t> values;         // of the parameters that are shapes
   std::vector<int64_t> grid, threads;  // of the launch and of a threadgroup in x, y, z, where they are known
   MatrixMap map = MatrixMap::kApple;
-  bool is_full = false, rows_are_simdgroups = false, list = false;
+  bool is_full = false, rows_are_simdgroups = false, threadgroups_are_even = false, list = false;
   bool shows_remarks = false;  // on standard error
 };
 
@@ -484,6 +484,8 @@ Options read_options(int count, char** texts) {
       options.is_full = true;
     else if (text == "--rows-are-simdgroups")
       options.rows_are_simdgroups = true;
+    else if (text == "--threadgroups-are-even")
+      options.threadgroups_are_even = true;
     else if (text == "--remarks")
       options.shows_remarks = true;
     else if (text == "--list")
@@ -547,6 +549,7 @@ int main_of(int count, char** texts) {
   state.unit.form.simdgroups = options.simdgroups;
   state.unit.form.row_threads = options.row_threads;
   state.unit.form.rows_are_simdgroups = options.rows_are_simdgroups;
+  state.unit.form.threadgroups_are_even = options.threadgroups_are_even;
   std::ranges::copy(options.grid, state.unit.known_grid.begin());
   std::ranges::copy(options.threads, state.unit.form.threads.begin());
   for (const std::string& name : names_of(options.passes)) {

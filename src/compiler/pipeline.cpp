@@ -345,7 +345,10 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
 
   // A sink is a variable of the thread, and would become one of 32 lanes.
   pipeline.run("hide-sinks", group, [&] { hide_sinks(group); });
-  pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", group);
+  // Before InstCombine, which clears more bits in `i & ~1` where it knows that they are 0.
+  pipeline.run_llvm("sroa,early-cse", group);
+  pipeline.run(optional("affine-lanes"), group, [&] { split_lowest_bits(group); });
+  pipeline.run_llvm("simplifycfg,instcombine<no-verify-fixpoint>", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
   if (!keep_in_loops()) return kLostCollective;
   // In registers the operands of collectives are known; later passes move lane operations but not calls that wait.

@@ -65,6 +65,14 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
 
+uint32_t KernelObject::row_threads_for_code(const Call& call, const LaunchForm& form) const {
+  if (cooperation_.waits_at_barriers) return form.row_threads;
+  if (cooperation_.has_collectives) return form.row_threads <= kSimdgroupSize ? form.row_threads : 0;
+  // The positions of threads are multiples of so many, plus the place in a row.
+  const int64_t row = std::min(call.grid[0], call.threadgroup[0]);
+  return row > 1 && row < kSimdgroupSize && kSimdgroupSize % row == 0 ? static_cast<uint32_t>(row) : 0;
+}
+
 LaunchForm KernelObject::form_for_code(const Call& call) const {
   LaunchForm form = launch_form(call.grid, call.threadgroup);
   // NVRTC makes nothing of it.
@@ -79,10 +87,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
           .rows_are_simdgroup_pairs = !cooperation_.waits_at_barriers && form.rows_are_simdgroup_pairs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
           .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
-          .row_threads =
-              cooperation_.waits_at_barriers || (cooperation_.has_collectives && form.row_threads <= kSimdgroupSize)
-                  ? form.row_threads
-                  : 0,
+          .row_threads = row_threads_for_code(call, form),
           .threadgroups_are_even = cooperation_.waits_at_barriers && form.simdgroups_are_full &&
                                    has_even_threadgroups(call.grid, call.threadgroup)};
 }

@@ -225,3 +225,24 @@ def _moved(name, index, of_index, size=96):
 _moved("moves_to_partners", "t ^ j", lambda t, j: t ^ j)
 _moved("moves_to_partners_beyond", "t ^ j", lambda t, j: t ^ j, size=80)
 _moved("moves_to_partners_further_on", "(t ^ j) + (j & 3)", lambda t, j: (t ^ j) + (j & 3))
+
+
+@body(
+    """
+    threadgroup short2 s[128];
+    uint l = thread_position_in_threadgroup.x;
+    for (uint q = l; q < 128; q += 32) s[q] = ((const device short2*)x)[q];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    short2 b = s[(l * 4) ^ 64], a = s[(l * 16 + 4) & 127];
+    ((device short2*)y)[l] = (l & 4) ? short2(0) : b;
+    ((device short2*)y)[l + 32] = a;
+    """,
+    inputs=lambda rng: {"x": rng.integers(-(2**15), 2**15, (128, 2)).astype(np.int16)},
+    outputs={"y": ((64, 2), "int16")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.short address_spaces.threadgroup_vectors address_spaces.cast_to_vector",
+)
+def pairs_of_shorts_far_apart(x):
+    t = np.arange(32)
+    return np.concatenate([np.where((t & 4)[:, None], 0, x[t * 4 ^ 64]), x[(t * 16 + 4) & 127]]).astype(np.int16)

@@ -422,6 +422,51 @@ def indices(which: str, dtype: str) -> None:
         assert z[k] in (wrote or [0]), k
 
 
+# Places whose lowest bits change: partners, pairs and what several threads share, as in subsampled pictures.
+LOWEST_BITS: dict[str, Any] = {
+    "x ^ 1": lambda x: x ^ 1,
+    "x ^ 3": lambda x: x ^ 3,
+    "x ^ 16": lambda x: x ^ 16,
+    "x | 1": lambda x: x | 1,
+    "x | 5": lambda x: x | 5,
+    "x & ~1u": lambda x: x & ~1,
+    "(x & ~3u) + 2": lambda x: (x & ~3) + 2,
+    "x >> 1": lambda x: x >> 1,
+    "x / 4": lambda x: x // 4,
+    "(x / 2) * 2 + 1": lambda x: x // 2 * 2 + 1,
+    "x / 16 * 16 + 15 - x % 16": lambda x: x // 16 * 16 + 15 - x % 16,
+    "(x + 4) ^ 2": lambda x: (x + 4) ^ 2,
+    "(x - 7) & ~1u": lambda x: (x - 7) & 0xFFFFFFFE,
+}
+
+
+@check({"threadgroup": ["64 1", "16 16", "8 8", "4 32", "2 32", "32 4", "24 2"], "dtype": METAL})
+def lowest_bits(threadgroup: str, dtype: str) -> None:
+    columns, rows = map(int, threadgroup.split())
+    width, height = 72, 6
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    data = (np.arange(height * 100) % 211 + 1).astype(dtype)
+    for text, place in LOWEST_BITS.items():
+        at = place(x.astype(np.int64))
+        is_inside = at < 100
+        body = f"""uint x = thread_position_in_grid.x, y = thread_position_in_grid.y;
+            uint at = {text};
+            if (at < 100) {{ y0[y * 72 + x] = data[y * 100 + at]; y1[y * 100 + at] = data[y * 100 + at] + 1; }}"""
+        got, written = run(
+            body,
+            {"data": data},
+            {"y0": ((height, width), dtype), "y1": ((height, 100), dtype)},
+            (width, height, 1),
+            (columns, rows, 1),
+            init_value=0,
+        )
+        expected = np.where(is_inside, data[np.where(is_inside, y * 100 + at, 0)], 0).astype(dtype)
+        np.testing.assert_array_equal(got, expected, err_msg=text)
+        stored = np.zeros((height, 100), dtype)
+        stored[y[is_inside], at[is_inside]] = data[(y * 100 + at)[is_inside]] + 1
+        np.testing.assert_array_equal(written, stored, err_msg=text)
+
+
 # What an expression is, as text, and its values as integers of 32 bits.
 Expression = tuple[str, Any]
 

@@ -41,8 +41,8 @@ llvm::SmallVector<llvm::Value*> load_arguments(llvm::IRBuilder<>& builder, llvm:
 /// What a thread that waits has in its record does not change while it runs; a row of threads shares one.
 void describe_record_load(llvm::LoadInst& load, CpuImageKind kind);
 
-/// What is known of a number of threads or threadgroups in a record: a launch that runs has one at least. Without it LLVM
-/// would see loops that never end: `i += threads` with none.
+/// What is known of a number of threads or threadgroups in a record: a launch that runs has one at least. Without it
+/// LLVM would see loops that never end: `i += threads` with none.
 void set_range_of_size(llvm::LoadInst& load, uint64_t thread_value);
 
 /// The values that attributes come from are read from the thread's record.

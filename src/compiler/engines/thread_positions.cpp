@@ -45,6 +45,10 @@ class ThreadPositions {
   }
 
   void lower() {
+    for (Instruction& instruction : instructions(group_))
+      if (const std::optional<uint64_t> which = thread_value(&instruction))
+        if (*which <= kPositionInThreadgroupLast)
+          set_no_wrap_of_grid_position(instruction, *which - kPositionInThreadgroup);
     for (Instruction& instruction : make_early_inc_range(instructions(group_))) {
       const std::optional<uint64_t> which = thread_value(&instruction);
       if (!which) continue;
@@ -55,6 +59,22 @@ class ThreadPositions {
   }
 
  private:
+  // A grid has less than 2^31 threads along each axis, so the position in it, of lanes without a thread too, is a sum
+  // and a product that do not wrap: `threadgroup_position * full_threads_per_threadgroup + position_in_threadgroup`.
+  static void set_no_wrap_of_grid_position(Instruction& position, uint64_t axis) {
+    for (User* user : position.users()) {
+      auto* sum = dyn_cast<BinaryOperator>(user);
+      if (!sum || sum->getOpcode() != Instruction::Add) continue;
+      auto* product = dyn_cast<BinaryOperator>(sum->getOperand(sum->getOperand(0) == &position ? 1 : 0));
+      if (!product || product->getOpcode() != Instruction::Mul ||
+          thread_value(product->getOperand(0)) != kThreadgroupPosition + axis ||
+          thread_value(product->getOperand(1)) != kFullThreadsPerThreadgroup + axis)
+        continue;
+      product->setHasNoUnsignedWrap();
+      sum->setHasNoUnsignedWrap();
+    }
+  }
+
   // Each value of a thread that is not in the record of a simdgroup.
   static_assert(numbers_of(ThreadValueScope::kThread) == 4, "compute each value of a thread from its lane");
 
@@ -88,6 +108,7 @@ class ThreadPositions {
         return builder_.CreateAdd(builder_.CreateAdd(first, rows), lane());
       }
       case kFullThreadsPerThreadgroup:
+        if (form_.row_threads > 0) return builder_.getInt32(form_.row_threads);
         if (!form_.rows_are_simdgroups) break;
         return multiple(recorded(which), form_.rows_are_simdgroup_pairs ? kCoarsenedThreads : kLanes);
       default: break;

@@ -6,6 +6,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/KnownBits.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -18,9 +19,18 @@ using namespace llvm;
 
 constexpr unsigned kBits = std::countr_zero(kLanes);
 
+// That are looked at for the lane.
+constexpr unsigned kMostTerms = 4;
+
 class AffineLanes {
  public:
   explicit AffineLanes(Function& function) : function_(function), layout_(function.getDataLayout()) {}
+
+  void run_lowest_bits() {
+    for (Instruction& instruction : make_early_inc_range(instructions(function_)))
+      if (auto* operation = dyn_cast<BinaryOperator>(&instruction); operation && operation->getType()->isIntegerTy())
+        split_lowest_bits(*operation);
+  }
 
   void run() {
     for (BasicBlock& block : function_)
@@ -102,7 +112,83 @@ class AffineLanes {
     }
   }
 
+  // How many of the lowest bits are the lane's alone: those in which all that is added to it is 0. `may_wrap`: whether
+  // the sum may.
+  unsigned lane_bits(Value* value, bool may_wrap = true, unsigned depth = 0) const {
+    if (is_lane(value)) return value->getType()->getIntegerBitWidth();
+    auto* sum = dyn_cast<BinaryOperator>(value);
+    if (!sum || depth == kMostTerms) return 0;
+    const bool is_disjoint = sum->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(sum)->isDisjoint();
+    if (!is_disjoint && (sum->getOpcode() != Instruction::Add || !(may_wrap || sum->hasNoUnsignedWrap()))) return 0;
+    for (unsigned i : {0u, 1u})
+      if (unsigned bits = lane_bits(sum->getOperand(i), may_wrap, depth + 1))
+        return std::min(bits, computeKnownBits(sum->getOperand(1 - i), layout_).countMinTrailingZeros());
+    return 0;
+  }
+
+  Value* lane_in(Value* value) const {
+    while (!is_lane(value)) {
+      auto* sum = cast<BinaryOperator>(value);
+      value = sum->getOperand(lane_bits(sum->getOperand(0)) > 0 ? 0 : 1);
+    }
+    return value;
+  }
+
+  // The same sum with another number below 32 in place of the lane.
+  Value* with_lane(Value* value, function_ref<Value*(Value*)> changed, IRBuilder<>& builder) const {
+    if (is_lane(value)) return changed(value);
+    auto* sum = cast<BinaryOperator>(value);
+    const unsigned i = lane_bits(sum->getOperand(0)) > 0 ? 0 : 1;
+    Value* made = with_lane(sum->getOperand(i), changed, builder);
+    if (sum->getOpcode() == Instruction::Add || !is_multiple(sum->getOperand(1 - i)))
+      return builder.CreateAdd(made, sum->getOperand(1 - i));
+    return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, sum->getOperand(1 - i), made));
+  }
+
+  // Changes of lowest bits, as in `i ^ 1`, `i | 1` and `i & ~1`, are changes of the lane's: what is added to it is a
+  // multiple of a power of two, and keeps lanes in their order.
+  Value* with_lowest_bits_changed(BinaryOperator& operation) const {
+    const auto opcode = operation.getOpcode();
+    const auto* constant = dyn_cast<ConstantInt>(operation.getOperand(1));
+    if (!constant || (opcode != Instruction::Xor && opcode != Instruction::Or && opcode != Instruction::And))
+      return nullptr;
+    APInt bits = opcode == Instruction::And ? ~constant->getValue() : constant->getValue();
+    const unsigned known = std::min(kBits, lane_bits(operation.getOperand(0)));
+    if (known == 0) return nullptr;
+    IRBuilder<> builder(&operation);
+    // Few of the lowest bits are left, and nothing else.
+    if (opcode == Instruction::And && constant->getValue().getActiveBits() <= known)
+      return builder.CreateAnd(lane_in(operation.getOperand(0)), operation.getOperand(1));
+    if (bits.getActiveBits() > known) return nullptr;
+    return with_lane(
+        operation.getOperand(0),
+        [&](Value* lane) { return builder.CreateBinOp(opcode, lane, operation.getOperand(1)); }, builder);
+  }
+
+  // `i >> 1` of a sum that does not wrap is what is added to the lane, shifted, and the lane, shifted.
+  Value* shifted(BinaryOperator& operation) const {
+    Value* sum = operation.getOperand(0);
+    const auto* by = dyn_cast<ConstantInt>(operation.getOperand(1));
+    if (operation.getOpcode() != Instruction::LShr || !by || by->getValue().uge(kBits) || is_lane(sum) ||
+        lane_bits(sum, /*may_wrap=*/false) < by->getZExtValue())
+      return nullptr;
+    IRBuilder<> builder(&operation);
+    Value* rest = with_lane(sum, [](Value* lane) { return ConstantInt::get(lane->getType(), 0); }, builder);
+    return builder.CreateAdd(builder.CreateLShr(rest, operation.getOperand(1)),
+                             builder.CreateLShr(lane_in(sum), operation.getOperand(1)));
+  }
+
+  bool split_lowest_bits(BinaryOperator& operation) const {
+    Value* result = with_lowest_bits_changed(operation);
+    if (!result && !multiple_of(operation.getOperand(0))) result = shifted(operation);
+    if (!result) return false;
+    operation.replaceAllUsesWith(result);
+    operation.eraseFromParent();
+    return true;
+  }
+
   void split(BinaryOperator& operation) const {
+    if (split_lowest_bits(operation)) return;
     Value *first = operation.getOperand(0), *second = operation.getOperand(1);
     if (operation.isCommutative() && !multiple_of(first)) std::swap(first, second);
     Value* multiple = multiple_of(first);
@@ -153,5 +239,7 @@ class AffineLanes {
 }  // namespace
 
 void split_affine_lanes(Function& function) { AffineLanes(function).run(); }
+
+void split_lowest_bits(Function& function) { AffineLanes(function).run_lowest_bits(); }
 
 }  // namespace kiln

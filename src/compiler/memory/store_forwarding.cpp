@@ -281,7 +281,8 @@ class StoreForwarding {
     Type* element = required.type->getScalarType();
     const unsigned lanes = isa_.num_elements(layout_.getTypeStoreSize(element).getFixedValue());
     const unsigned count = count_of(required.type);
-    if (!isa<LoadInst>(load) || count <= lanes || count % lanes != 0) return nullptr;
+    // A number of several registers has no elements in one: shuffles of vectors may have become shifts of such numbers.
+    if (!isa<LoadInst>(load) || lanes == 0 || count <= lanes || count % lanes != 0) return nullptr;
     auto* type = FixedVectorType::get(element, lanes);
     SmallVector<Value*> parts;
     for (unsigned first = 0; first < count; first += lanes) {

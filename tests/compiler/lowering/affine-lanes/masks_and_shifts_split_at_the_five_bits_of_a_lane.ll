@@ -5,9 +5,8 @@
 declare i32 @__kiln_lane()
 
 ; CHECK-LABEL: define i32 @five_bits(
-; CHECK: %[[R:.*]] = and i32 %block, 31
-; CHECK-NEXT: %[[X:.*]] = or disjoint i32 %[[R]], %lane
-; CHECK-NEXT: ret i32 %[[X]]
+; CHECK: %[[R:.*]] = and i32 %lane, 31
+; CHECK-NEXT: ret i32 %[[R]]
 define i32 @five_bits(i32 %x) {
   %lane = call i32 @__kiln_lane()
   %block = and i32 %x, -32

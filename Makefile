@@ -81,7 +81,7 @@ types: $(STAMPS)/test-tools
 # make stubs   the package's types against the modules that are built
 # Which classes cannot be bases together is no interface, and older type checkers do not know the decorator that says it.
 stubs: build $(STAMPS)/test-tools
-	$(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
+	MYPY_CACHE_DIR=build/mypy-stubs $(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
 		--allowlist tests/types/stubtest.txt
 
 # At the same time: installing Python packages is one thread, and waits for the disk; compiling fills the other core.

@@ -8,15 +8,15 @@
 //   (m | lane) % n     (m % n) | lane
 //   (m | lane) & c     (m & c) | lane          if c has the five bits of a lane
 //
-// In threadgroups of 2 to 16 threads a row it is a sum of a smaller power of two's multiples and the lane. Changes of the
-// bits below are changes of the lane's, and a shift of a sum that does not wrap is one of each part:
+// In threadgroups of 2 to 16 threads a row it is a sum of a smaller power of two's multiples and the lane. Changes of
+// the bits below are changes of the lane's, and a shift of a sum that does not wrap is one of each part:
 //
 //   (16 n + lane) ^ 1     16 n + (lane ^ 1)
 //   (16 n + lane) & ~3    16 n + (lane & ~3)
 //   (16 n + lane) >> 1    8 n + (lane >> 1)
 //
-// So later passes see that `x / 64` is uniform, and that `x % 64` is consecutive over the lanes, and that `x ^ 1` and `x >> 1`
-// differ between them by known numbers.
+// So later passes see that `x / 64` is uniform, and that `x % 64` is consecutive over the lanes, and that `x ^ 1` and
+// `x >> 1` differ between them by known numbers.
 #pragma once
 
 #include <llvm/IR/Function.h>

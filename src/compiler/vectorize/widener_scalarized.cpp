@@ -15,8 +15,8 @@ static constexpr unsigned kFewLanes = 4;
 // Scalar operations for a lane's operand. Above it is taken from a vector.
 static constexpr unsigned kMostScalars = 16;
 
-// What holds an integer in memory, where lanes are addressed: LLVM packs vectors of i1, i6 or i24, without bytes between
-// their elements. (LLVM makes i6 of a reversal of six bits, for example.)
+// What holds an integer in memory, where lanes are addressed: LLVM packs vectors of i1, i6 or i24, without bytes
+// between their elements. (LLVM makes i6 of a reversal of six bits, for example.)
 static Type* in_memory(Type* type) {
   const auto* integer = dyn_cast<IntegerType>(type);
   return integer ? IntegerType::get(type->getContext(), std::bit_ceil(std::max(8u, integer->getBitWidth()))) : type;
@@ -178,8 +178,7 @@ void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bo
   if (pair) {
     for (User* user : instruction.users()) {
       auto* part = cast<ExtractValueInst>(user);
-      lanes_.set_vector(
-          part, part->getIndices()[0] == 0 ? read(results, element) : read(flags, builder.getInt1Ty()));
+      lanes_.set_vector(part, part->getIndices()[0] == 0 ? read(results, element) : read(flags, builder.getInt1Ty()));
     }
   } else if (results) {
     lanes_.set_vector(&instruction, read(results, element));

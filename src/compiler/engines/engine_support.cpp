@@ -8,11 +8,12 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ReplaceConstant.h>
 
-#include "compiler/analysis/thread_ranges.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/sections.h"
+#include "core/launch_geometry.h"
+#include "core/thread_values.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -109,10 +110,16 @@ void describe_record_load(LoadInst& load, CpuImageKind kind) {
 }
 
 void set_range_of_size(LoadInst& load, uint64_t thread_value) {
-  if (is_divergent_value(thread_value)) return;
-  const ConstantRange range = ThreadLimits().range(thread_value);
-  if (range.isFullSet()) return;
-  load.setMetadata(LLVMContext::MD_range, MDBuilder(load.getContext()).createRange(range.getLower(), range.getUpper()));
+  const ThreadValueRow* row = thread_value_row(thread_value);
+  uint64_t end = 0;  // without an end, only 0 is not in the range
+  switch (row ? row->value : kIndexInThreadgroup) {
+    case kThreadsPerThreadgroup:
+    case kFullThreadsPerThreadgroup: end = uint64_t{kMaxThreadsPerThreadgroup} + 1; break;
+    case kThreadsPerGrid:
+    case kThreadgroupsPerGrid: break;
+    default: return;
+  }
+  load.setMetadata(LLVMContext::MD_range, MDBuilder(load.getContext()).createRange(APInt(32, 1), APInt(32, end)));
 }
 
 // The values that attributes come from are read from the thread's record.

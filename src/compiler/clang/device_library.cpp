@@ -84,17 +84,19 @@ class SwizzleWriter {
     if (!repeats)
       text_ += concat("  __KILN_INLINE ", type, " __put_", name, "(", type, " value) { ", check,
                       "auto& v = static_cast<Vector&>(*this); ", write, "return value; }\n");
+    can_nest_ = can_nest_ || name.size() > 1;
     text_ += concat("  __declspec(property(get = __get_", name, repeats ? "" : concat(", put = __put_", name), ")) ",
                     type, " ", name, ";\n");
   }
 
   std::string text() const {
     return concat("namespace __kiln::members {\ntemplate <class Vector, class T, int N>\nstruct swizzles {\n", text_,
-                  "};\n}\n");
+                  can_nest_ ? "  __KILN_NESTED_SWIZZLES\n" : "", "};\n}\n");
   }
 
  private:
   std::string text_;
+  bool can_nest_ = false;  // a swizzle of one component is a number
 };
 
 // The function that the part defines: its file name without folder and extension.

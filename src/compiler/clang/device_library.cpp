@@ -24,6 +24,8 @@ KILN_THREAD_VALUES(KILN_ROW)
 static_assert(__kiln::ThreadValue::numbers == kThreadValueNumbers);
 
 constexpr std::string_view kAfter = "after/";
+// Only for Metal's programs that include a header of this folder.
+constexpr std::string_view kSimd = "simd/";
 // Only for CUDA; kCudaLibrary includes its whole library.
 constexpr std::string_view kCuda = "cuda/", kSharedWithNvrtc = "nvrtc/", kCudaLibrary = "cuda/library.h";
 
@@ -141,7 +143,8 @@ std::string device_library_umbrella(Dialect dialect) {
   std::string text;
   for (const DeviceLibraryPart& part : device_library()) {
     if (dialect == Dialect::kCuda && part.name == kCudaLibrary) return std::string(part.text);
-    if (!part.name.starts_with(kAfter) && !part.name.starts_with(kCuda) && !part.name.starts_with(kSharedWithNvrtc))
+    if (!part.name.starts_with(kAfter) && !part.name.starts_with(kSimd) && !part.name.starts_with(kCuda) &&
+        !part.name.starts_with(kSharedWithNvrtc))
       text += concat("#include \"", part.name, "\"\n");
   }
   // The device library declares CpuExchange again, as Exchange. CUDA's library has this assertion too.
@@ -171,6 +174,8 @@ std::string text_before_kernel(const KernelUnit& unit) {
   std::string text = swizzles.text();
   for (const DeviceLibraryPart& part : device_library())
     if (part.name.starts_with(kAfter)) text += inclusion_of(part, unit);
+  if (std::ranges::any_of(unit.included_names, [](std::string_view name) { return name.starts_with(kSimd); }))
+    text += "#include \"kiln/simd/simd.h\"\n";
   return text;
 }
 

@@ -111,7 +111,7 @@ INVALID = {
     "swizzle that is not there": ("float2 a(1);\nout[0] = a.zx.x;", "source:2:12: error: the vector has no such component"),
     "no component": ("float4 a(1);\nout[0] = a.q;", "source:2:12: error: no member named 'q' in 'float4'"),
     "mixed names of components": ("float4 a(1);\nout[0] = a.xg.x;", "source:2:12: error: no member named 'xg' in 'float4'"),
-    "component written twice": ("float4 a(1);\na.xx = float2(1);", "source:2:3: error: no setter defined for property 'xx'"),
+    "component written twice": ("float4 a(1);\na.xx = float2(1);", "source:2:6: error: vector is not assignable (contains duplicate components)"),
     "too few components": ("float4 a(1, 2, 3);", "source:1:8: error: the arguments do not make up the vector's components"),
     "remainder of floats": ("float4 a(1);\na = a % 2;", "source:2:7: error: invalid operands to binary expression ('float4' and 'int')"),
     "bits of floats": ("float2 a(1);\na = ~a;", "source:2:5: error: invalid argument type 'float2' to unary expression"),
@@ -139,6 +139,86 @@ INVALID = {
         "source:1:1: error: no matching function for call to 'threadgroup_barrier'",
     ),
 }  # fmt: skip
+
+
+_TEMPORARY = "error: expression is not assignable"
+_REPEATED = "error: vector is not assignable (contains duplicate components)"
+_ADDRESS = "error: address of vector element requested"
+_REFERENCE = "error: non-const reference cannot bind to vector element"
+_READ_ONLY = "error: read-only variable is not assignable; inputs and constants cannot be written"
+_PASS_VARIABLE = "; a component of a vector cannot be an argument that a function writes to: pass a variable"
+
+# Statements with a `float4 v`, and the column of what is wrong.
+INVALID_WRITES = {
+    # Temporaries: what is written to them would be lost.
+    "(v + 1).x = 3;": (11, _TEMPORARY),
+    "(v + 1).xyz.y = 3;": (15, _TEMPORARY),
+    "fabs(v).x += 3;": (11, _TEMPORARY),
+    "fabs(v).wz++;": (11, _TEMPORARY),
+    "--fabs(v).x;": (1, _TEMPORARY),
+    "fabs(v)[1] = 3;": (12, _TEMPORARY),
+    "fabs(v).xyz[1] = 3;": (16, _TEMPORARY),
+    "fabs(v) = 3;": (9, _TEMPORARY),
+    "fabs(v) += 3;": (9, _TEMPORARY),
+    "packed_float3(v.xyz).y = 2;": (24, _TEMPORARY),
+    "packed_float3(v.xyz)[1] = 2;": (25, _TEMPORARY),
+    "(float2x2(1) * 2)[0].x = 3;": (24, _TEMPORARY),
+    "(float2x2(1) * 2).columns[0].y = 3;": (32, _TEMPORARY),
+    "move(v).x = 1;": (11, _TEMPORARY),
+    "v.xxy[1] = 2;": (10, _TEMPORARY),
+    "auto&& r = v.xy; r = 5;": (12, _REFERENCE),
+    "auto&& r = v.wzyx.x; r = 5;": (12, _REFERENCE),
+    "auto&& r = v.zyx[1]; r = 5;": (12, _REFERENCE),
+    "float&& r = v.y; r = 5;": (13, _REFERENCE),
+    "thread float& r = v.x;": (15, _REFERENCE),
+    "thread float2& r = v.xy;": (16, _REFERENCE),
+    # Components that are named twice, or are not there.
+    "v.xx += 1;": (6, _REPEATED),
+    "v.xx++;": (5, _REPEATED),
+    "v.xyz.yy = 1;": (10, _REPEATED),
+    "v.xxy.z = 2;": (9, _REPEATED),
+    "v.xxyy.xy.y = 2;": (13, _REPEATED),
+    "packed_float3 p = v.xyz; p.zz = 1;": (31, _REPEATED),
+    "v.xy.z = 1;": (6, "error: the vector has no such component"),
+    "v.xyz.xy.z += 1;": (10, "error: the vector has no such component"),
+    "float2 u; u.xyz.x = 1;": (13, "error: the vector has no such component"),
+    "v.wzyx.x = half4(1);": (12, "error: no viable conversion from 'half4' to 'float'"),
+    "v.wzyx.xy = half2(1);": (13, "error: no viable conversion from 'half2' to 'float2'"),
+    # Constants.
+    "const float4 c = 1; c.x = 2;": (25, "error: cannot assign to variable 'c' with const-qualified type 'const float4'"),
+    "const float4 c = 1; c.xyz.x++;": (28, "error: cannot assign to variable 'c' with const-qualified type 'const float4'"),
+    "const packed_half2 c = packed_half2(v.xy); c.yx *= 2;": (
+        49, "error: cannot assign to variable 'c' with const-qualified type 'const packed_half2'"
+    ),
+    "auto f = [=]() { v.x = 1; }; f();": (22, _READ_ONLY),
+    "((const device float4*)out)[0].x = 2;": (34, _READ_ONLY),
+    "((const device float4*)out)->xyz[1] = 2;": (37, _READ_ONLY),
+    "constant float4* c = (constant float4*)out; c->x -= 1;": (50, _READ_ONLY),
+    # What needs a variable.
+    "thread float* p = &v.x;": (19, _ADDRESS),
+    "auto p = &v.xy;": (10, _ADDRESS),
+    "auto p = &v.xyz.x;": (10, _ADDRESS),
+    "auto p = &v.xyz[1];": (10, _ADDRESS),
+    "packed_float3 p = v.xyz; auto q = &p.z;": (35, _ADDRESS),
+    "float q = sincos(v.y, v.x);": (11, "error: no matching function for call to 'sincos'" + _PASS_VARIABLE),
+    "float q = modf(2.5f, v.x);": (11, "error: no matching function for call to 'modf'" + _PASS_VARIABLE),
+    "swap(v.x, v.y);": (1, "error: no matching function for call to 'swap'" + _PASS_VARIABLE),
+    "swap(v.xy, v.zw);": (1, "error: no matching function for call to 'swap'" + _PASS_VARIABLE),
+    "int4 e; frexp(1.0f, e.b);": (9, "error: no matching function for call to 'frexp'" + _PASS_VARIABLE),
+    "auto f = [](thread float& a) { a = 1; }; f(v.zyx[2]);": (
+        42, "error: no matching function for call to object of type 'lambda'" + _PASS_VARIABLE
+    ),
+    "float q = modf(v.x, 2.5f);": (11, "error: no matching function for call to 'modf'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", INVALID_WRITES)
+def test_invalid_writes(statement):
+    column, expected = INVALID_WRITES[statement]
+    assert (
+        first_problem(kiln.CompileError, "does not compile", f"float4 v(1);\n{statement}\nout[0] = v.x;")
+        == f"source:2:{column}: {expected}"
+    )
 
 
 @pytest.mark.parametrize("name", INVALID)

@@ -116,6 +116,11 @@ WRONG = [
     ),
     ("x[0]++;", "", "source:1:5: error: read-only variable is not assignable; inputs and constants cannot be written"),
     (
+        "((const device float4*)x)[0].x = 1;",
+        "",
+        "source:1:32: error: read-only variable is not assignable; inputs and constants cannot be written",
+    ),
+    (
         "device float* p = x;\np[0] = 1;",
         "",
         "source:1:15: error: cannot initialize a variable of type 'float *' with an lvalue of type 'const float *'",

@@ -24,6 +24,8 @@ KILN_THREAD_VALUES(KILN_ROW)
 static_assert(__kiln::ThreadValue::numbers == kThreadValueNumbers);
 
 constexpr std::string_view kAfter = "after/";
+// Only for Metal's programs that include a header of this folder.
+constexpr std::string_view kSimd = "simd/";
 // Only for CUDA; kCudaLibrary includes its whole library.
 constexpr std::string_view kCuda = "cuda/", kSharedWithNvrtc = "nvrtc/", kCudaLibrary = "cuda/library.h";
 
@@ -84,17 +86,19 @@ class SwizzleWriter {
     if (!repeats)
       text_ += concat("  __KILN_INLINE ", type, " __put_", name, "(", type, " value) { ", check,
                       "auto& v = static_cast<Vector&>(*this); ", write, "return value; }\n");
+    can_nest_ = can_nest_ || name.size() > 1;
     text_ += concat("  __declspec(property(get = __get_", name, repeats ? "" : concat(", put = __put_", name), ")) ",
                     type, " ", name, ";\n");
   }
 
   std::string text() const {
     return concat("namespace __kiln::members {\ntemplate <class Vector, class T, int N>\nstruct swizzles {\n", text_,
-                  "};\n}\n");
+                  can_nest_ ? "  __KILN_NESTED_SWIZZLES\n" : "", "};\n}\n");
   }
 
  private:
   std::string text_;
+  bool can_nest_ = false;  // a swizzle of one component is a number
 };
 
 // The function that the part defines: its file name without folder and extension.
@@ -139,7 +143,8 @@ std::string device_library_umbrella(Dialect dialect) {
   std::string text;
   for (const DeviceLibraryPart& part : device_library()) {
     if (dialect == Dialect::kCuda && part.name == kCudaLibrary) return std::string(part.text);
-    if (!part.name.starts_with(kAfter) && !part.name.starts_with(kCuda) && !part.name.starts_with(kSharedWithNvrtc))
+    if (!part.name.starts_with(kAfter) && !part.name.starts_with(kSimd) && !part.name.starts_with(kCuda) &&
+        !part.name.starts_with(kSharedWithNvrtc))
       text += concat("#include \"", part.name, "\"\n");
   }
   // The device library declares CpuExchange again, as Exchange. CUDA's library has this assertion too.
@@ -169,6 +174,8 @@ std::string text_before_kernel(const KernelUnit& unit) {
   std::string text = swizzles.text();
   for (const DeviceLibraryPart& part : device_library())
     if (part.name.starts_with(kAfter)) text += inclusion_of(part, unit);
+  if (std::ranges::any_of(unit.included_names, [](std::string_view name) { return name.starts_with(kSimd); }))
+    text += "#include \"kiln/simd/simd.h\"\n";
   return text;
 }
 

@@ -75,6 +75,10 @@ const char* cuda_equivalent(llvm::StringRef name) {
       .Default(nullptr);
 }
 
+constexpr std::string_view kPassVariable =
+    "; a component of a vector cannot be an argument that a function writes to: pass a variable";
+constexpr std::string_view kAddressOfProperty = "address of property expression requested";
+
 bool holds_atomics(const KernelParameter& parameter) { return parameter.element.starts_with("atomic<"); }
 
 // The number of arguments that a candidate takes, from its note; nothing if the note gives another reason.
@@ -226,6 +230,11 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
     case clang::diag::err_typecheck_assign_const:
       if (message == "read-only variable is not assignable") message += "; inputs and constants cannot be written";
       break;
+    case clang::diag::err_typecheck_address_of:
+      // Components are properties, which is no word of Metal.
+      if (unit_.dialect == Dialect::kMetal && message.starts_with(kAddressOfProperty))
+        message = "address of vector element requested";
+      break;
     case clang::diag::err_unknown_typename:
       if (const char* equivalent = metal_equivalent(quoted_in(message)); equivalent && unit_.dialect == Dialect::kMetal)
         message += concat("; in Metal it is '", equivalent, "'");
@@ -330,12 +339,21 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   info.FormatDiagnostic(message);
   if (is_lost_address_space(info, message)) return;
   Entry entry;
+  entry.location = info.getLocation();
   if (info.hasSourceManager())
     entry.has_position = set_position(info.getSourceManager(), info.getLocation(), entry.diagnostic);
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
   if (level >= clang::DiagnosticsEngine::Error && entry.has_position) entry.diagnostic.message += operand_suffix(info);
+  if ((info.getID() == clang::diag::err_typecheck_addrof_temporary ||
+       info.getID() == clang::diag::ext_typecheck_addrof_temporary) &&
+      is_of_component(info))
+    entry.diagnostic.message = "address of vector element requested";
+  if (info.getID() == clang::diag::err_lvalue_reference_bind_to_temporary && is_of_component(info))
+    entry.diagnostic.message = "non-const reference cannot bind to vector element";
+  if (info.getID() == clang::diag::note_ovl_candidate_bad_value_category)
+    explain_temporary(message, info.getSourceManager());
   if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
   if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
@@ -387,6 +405,63 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   const Entry& added = entries_.back();
   if (added.has_position && added.diagnostic.severity == Severity::kError && info.getLocation().isMacroID())
     add_macro_note(info.getSourceManager(), info.getLocation(), Diagnostic(added.diagnostic));
+}
+
+// Whether the text of a temporary ends with the name of a vector's component or swizzle. Those of a class are
+// variables.
+bool names_component(llvm::StringRef text) {
+  text = text.rtrim();
+  if (text.ends_with("]")) text = text.take_front(text.rfind('[')).rtrim();
+  const size_t dot = text.find_last_of(".>");
+  if (dot == llvm::StringRef::npos || (text[dot] == '>' && !text.take_front(dot).ends_with("-"))) return false;
+  const llvm::StringRef name = text.drop_front(dot + 1).ltrim();
+  return !name.empty() && name.size() <= 4 &&
+         (name.find_first_not_of("xyzw") == llvm::StringRef::npos ||
+          name.find_first_not_of("rgba") == llvm::StringRef::npos);
+}
+
+// An argument of the call that begins the text, counted from 0; empty if there is none.
+llvm::StringRef argument_of_call(llvm::StringRef text, unsigned index) {
+  size_t begin = text.find('(');
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (llvm::StringRef("([{").contains(text[i])) ++depth;
+    const bool ends = llvm::StringRef(")]}").contains(text[i]) && --depth == 0;
+    if (!ends && (text[i] != ',' || depth != 1)) continue;
+    if (index-- == 0) return text.slice(begin + 1, i);
+    if (ends) break;
+    begin = i;
+  }
+  return {};
+}
+
+bool DiagnosticCollector::is_of_component(const clang::Diagnostic& info) const {
+  return unit_.dialect == Dialect::kMetal && llvm::any_of(info.getRanges(), [&](const clang::CharSourceRange& range) {
+           return names_component(clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(range.getAsRange()),
+                                                              info.getSourceManager(), preprocessor_->getLangOpts()));
+         });
+}
+
+// A note says that a candidate takes a reference, for which the argument is a temporary: tells what that means of the
+// error before it.
+void DiagnosticCollector::explain_temporary(llvm::StringRef note, const clang::SourceManager& sources) {
+  auto error = std::find_if(entries_.rbegin(), entries_.rend(),
+                            [](const Entry& entry) { return entry.diagnostic.severity == Severity::kError; });
+  if (error == entries_.rend() || unit_.dialect != Dialect::kMetal) return;
+  std::string& message = error->diagnostic.message;
+  if (message.starts_with("no viable overloaded '") && message.ends_with("='")) {
+    message = "expression is not assignable";
+    return;
+  }
+  if (!message.starts_with("no matching function") || message.ends_with(kPassVariable)) return;
+  constexpr llvm::StringRef kBefore = "expects an lvalue for ";
+  const size_t at = note.find(kBefore);
+  unsigned number = 0;
+  if (at == llvm::StringRef::npos || note.drop_front(at + kBefore.size()).consumeInteger(10, number) || number == 0)
+    return;
+  const clang::SourceLocation call = sources.getFileLoc(error->location);
+  const llvm::StringRef text = sources.getBufferData(sources.getFileID(call)).drop_front(sources.getFileOffset(call));
+  if (names_component(argument_of_call(text, number - 1))) message += kPassVariable;
 }
 
 std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) const {
@@ -571,6 +646,8 @@ bool is_metal_type(llvm::StringRef name) {
                                   .Cases("size_t", "ptrdiff_t", true)
                                   .Default(false))
     return true;
+  name.consume_front("const ");
+  name.consume_front("packed_");
   if (!name.empty() && name.back() >= '2' && name.back() <= '4') name = name.drop_back();
   return std::find(std::begin(kScalars), std::end(kScalars), std::string_view(name)) != std::end(kScalars);
 }

@@ -55,6 +55,7 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
  private:
   struct Entry {
     Diagnostic diagnostic;
+    clang::SourceLocation location;
     bool has_position = false;  // in the caller's text
     bool is_unsupported = false;
     // A call that matches no function; false once a candidate in the device library fails for a reason other than the
@@ -64,6 +65,8 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   };
 
   static void note_unsupported(Entry& entry);
+  bool is_of_component(const clang::Diagnostic& info) const;
+  void explain_temporary(llvm::StringRef note, const clang::SourceManager& sources);
   bool is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message);
   void handle_warning(const clang::Diagnostic& info);
   void drop_comma_warning(const clang::Diagnostic& info);

@@ -49,8 +49,10 @@ struct matrix {
     __KILN_EACH(Columns, columns[c] = __column(other.columns[c]))
   }
 
-  __KILN_INLINE constexpr __column& operator[](size_t c) { return columns[c]; }
-  __KILN_INLINE constexpr const __column& operator[](size_t c) const { return columns[c]; }
+  // A temporary's columns cannot be written: that would be lost.
+  __KILN_INLINE constexpr __column& operator[](size_t c) & { return columns[c]; }
+  __KILN_INLINE constexpr const __column& operator[](size_t c) const& { return columns[c]; }
+  __KILN_INLINE constexpr __column operator[](size_t c) && { return columns[c]; }
 
   static __KILN_INLINE constexpr __column __make_column(const T* components) {
     if constexpr (Rows == 2) return {components[0], components[1]};

@@ -34,8 +34,11 @@ struct packed_vec : __kiln::members::swizzles<packed_vec<T, N>, T, N> {
     return vec<U, N>(static_cast<vec<T, N>>(*this));
   }
 
-  __KILN_INLINE T& operator[](size_t i) { return __v[i]; }
-  __KILN_INLINE const T& operator[](size_t i) const { return __v[i]; }
+  // A temporary cannot be written: that would be lost.
+  packed_vec& operator=(const packed_vec&) & = default;
+  __KILN_INLINE T& operator[](size_t i) & { return __v[i]; }
+  __KILN_INLINE const T& operator[](size_t i) const& { return __v[i]; }
+  __KILN_INLINE T operator[](size_t i) && { return __v[i]; }
 
   __KILN_COMPONENT(x, 0)
   __KILN_COMPONENT(y, 1)

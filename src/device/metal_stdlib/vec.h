@@ -72,6 +72,42 @@ __KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
   }                                                                       \
   __declspec(property(get = __get_##NAME, put = __put_##NAME)) T NAME;
 
+// A member of a vector's swizzles by which swizzles of swizzles are written, and their elements
+// (compiler/clang/patches/vector_writes.cpp). Components says which components these are: two bits for each from the
+// lowest, then a bit that is set. Value is the type that they have together.
+#define __KILN_NESTED_SWIZZLES                                                                       \
+  template <class Value, size_t Components>                                                          \
+  __KILN_INLINE Value __get_components(Value (*)[Components]) const {                                \
+    auto& v = static_cast<const Vector&>(*this);                                                     \
+    if constexpr (Components < 8) return v[Components & 3];                                          \
+    else if constexpr (Components < 32) return {v[Components & 3], v[Components >> 2 & 3]};          \
+    else if constexpr (Components < 128)                                                             \
+      return {v[Components & 3], v[Components >> 2 & 3], v[Components >> 4 & 3]};                    \
+    else                                                                                             \
+      return {v[Components & 3], v[Components >> 2 & 3], v[Components >> 4 & 3], v[Components >> 6 & 3]}; \
+  }                                                                                                  \
+  template <class Value, size_t Components>                                                          \
+  __KILN_INLINE Value __put_components(Value (*)[Components], __kiln::converted<Value> value) {      \
+    auto& v = static_cast<Vector&>(*this);                                                           \
+    if constexpr (Components < 8) v[Components & 3] = value;                                         \
+    else {                                                                                           \
+      v[Components & 3] = value.x;                                                                   \
+      v[Components >> 2 & 3] = value.y;                                                              \
+      if constexpr (Components >= 32) v[Components >> 4 & 3] = value.z;                              \
+      if constexpr (Components >= 128) v[Components >> 6 & 3] = value.w;                             \
+    }                                                                                                \
+    return value;                                                                                    \
+  }                                                                                                  \
+  template <class Value, size_t Components>                                                          \
+  __KILN_INLINE T __get_components(Value (*components)[Components], size_t i) const {                \
+    return __get_components(components)[i];                                                          \
+  }                                                                                                  \
+  template <class Value, size_t Components>                                                          \
+  __KILN_INLINE T __put_components(Value (*)[Components], size_t i, T value) {                       \
+    return static_cast<Vector&>(*this)[Components >> 2 * i & 3] = value;                             \
+  }                                                                                                  \
+  __declspec(property(get = __get_components, put = __put_components)) T __components[];
+
 // Initialises the vector, whose number of components the constructor's arguments must make up.
 #define __KILN_COMPONENTS(COUNT, ...) __v{__VA_ARGS__} { static_assert(N == COUNT, "the arguments do not make up the vector's components"); }
 
@@ -100,8 +136,11 @@ struct vec : __kiln::members::swizzles<vec<T, N>, T, N> {
   __KILN_INLINE vec(vec<T, 3> a, T b) : __KILN_COMPONENTS(4, a.x, a.y, a.z, b)
   __KILN_INLINE vec(T a, vec<T, 3> b) : __KILN_COMPONENTS(4, a, b.x, b.y, b.z)
 
-  __KILN_INLINE T& operator[](size_t i) { return reinterpret_cast<T*>(&__v)[i]; }
-  __KILN_INLINE const T& operator[](size_t i) const { return reinterpret_cast<const T*>(&__v)[i]; }
+  // A temporary cannot be written: that would be lost.
+  vec& operator=(const vec&) & = default;
+  __KILN_INLINE T& operator[](size_t i) & { return reinterpret_cast<T*>(&__v)[i]; }
+  __KILN_INLINE const T& operator[](size_t i) const& { return reinterpret_cast<const T*>(&__v)[i]; }
+  __KILN_INLINE T operator[](size_t i) && { return reinterpret_cast<const T*>(&__v)[i]; }
 
   __KILN_COMPONENT(x, 0)
   __KILN_COMPONENT(y, 1)

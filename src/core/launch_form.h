@@ -31,7 +31,7 @@ struct LaunchForm {
   bool simdgroups_are_full = false;
   // Where all threadgroups of a launch have several rows of 2, 4, 8, 16 or 32 threads in x, and a simdgroup is whole
   // rows of one plane: how many threads. Of 64, 128, 256 or 512 as well if `simdgroups` is known. Else 0. Code is made
-  // for that where threads may work together; where they do not, of any full threadgroup's rows of 2 to 16 threads.
+  // for that where threads may work together; where they do not, for rows of 2 to 16 threads.
   uint32_t row_threads = 0;
   // Whether all threadgroups are equal and a GPU's hardware has their positions: has_even_threadgroups(). Code for a
   // GPU is made for that; for a CPU, where threads may wait for one another and simdgroups are full.

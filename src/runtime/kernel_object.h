@@ -144,7 +144,7 @@ class KernelObject {
   bool is_for_nvrtc(const Call& call) const;
   /// What of the call's form code is made for, on its device.
   LaunchForm form_for_code(const Call& call) const;
-  uint32_t row_threads_for_code(const Call& call, const LaunchForm& form) const;
+  uint32_t row_threads_for_code(const LaunchForm& form) const;
   /// The threads of a full threadgroup, where code may be made for them. Else zeros.
   std::array<uint16_t, 3> known_threads(const Call& call) const;
   // Parts of one text: what is general, the threads, the shapes that the body uses, and sizes with the grid.

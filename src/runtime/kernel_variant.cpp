@@ -65,12 +65,12 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
 
-uint32_t KernelObject::row_threads_for_code(const Call& call, const LaunchForm& form) const {
+uint32_t KernelObject::row_threads_for_code(const LaunchForm& form) const {
   if (cooperation_.waits_at_barriers) return form.row_threads;
-  if (cooperation_.has_collectives) return form.row_threads <= kSimdgroupSize ? form.row_threads : 0;
-  // The positions of threads are multiples of so many, plus the place in a row.
-  const int64_t row = std::min(call.grid[0], call.threadgroup[0]);
-  return row > 1 && row < kSimdgroupSize && kSimdgroupSize % row == 0 ? static_cast<uint32_t>(row) : 0;
+  // Where threads do not work together, of rows that are shorter than a simdgroup: positions are multiples of a row's
+  // threads, plus the place in a row.
+  const uint32_t most = cooperation_.has_collectives ? kSimdgroupSize : kSimdgroupSize - 1;
+  return form.row_threads <= most ? form.row_threads : 0;
 }
 
 LaunchForm KernelObject::form_for_code(const Call& call) const {
@@ -87,7 +87,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
           .rows_are_simdgroup_pairs = !cooperation_.waits_at_barriers && form.rows_are_simdgroup_pairs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
           .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
-          .row_threads = row_threads_for_code(call, form),
+          .row_threads = row_threads_for_code(form),
           .threadgroups_are_even = cooperation_.waits_at_barriers && form.simdgroups_are_full &&
                                    has_even_threadgroups(call.grid, call.threadgroup)};
 }

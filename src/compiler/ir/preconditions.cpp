@@ -181,6 +181,7 @@ ArrayRef<PassRow> pass_rows() {
       {"collectives-in-loops", {&kNumbered}},
       {"lane-collectives", {&kNumbered, &kHasNoThreadValues}},
       {"affine-lanes", {&kNumbered, &kHasNoProducts}},
+      {"lowest-bits", {&kNumbered}},
       {"warp-masks", {&kNumbered, &kHasNoProducts}},
       {"remove-warp-masks", {&kNumbered, &kHasNoProducts}},
       {"structure-phis", {&kHasNoProducts, &kHasNoMasks}},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "compiler/ir/simdgroup.h"
@@ -112,37 +113,42 @@ class AffineLanes {
     }
   }
 
-  // How many of the lowest bits are the lane's alone: those in which all that is added to it is 0. `may_wrap`: whether
-  // the sum may.
-  unsigned lane_bits(Value* value, bool may_wrap = true, unsigned depth = 0) const {
-    if (is_lane(value)) return value->getType()->getIntegerBitWidth();
-    auto* sum = dyn_cast<BinaryOperator>(value);
-    if (!sum || depth == kMostTerms) return 0;
-    const bool is_disjoint = sum->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(sum)->isDisjoint();
-    if (!is_disjoint && (sum->getOpcode() != Instruction::Add || !(may_wrap || sum->hasNoUnsignedWrap()))) return 0;
-    for (unsigned i : {0u, 1u})
-      if (unsigned bits = lane_bits(sum->getOperand(i), may_wrap, depth + 1))
-        return std::min(bits, computeKnownBits(sum->getOperand(1 - i), layout_).countMinTrailingZeros());
-    return 0;
-  }
+  // A sum in which the lane is a term: the operations down to the lane, and which operand leads there.
+  struct LaneSum {
+    SmallVector<std::pair<BinaryOperator*, unsigned>, kMostTerms> steps;
+    Value* lane = nullptr;
+    // How many of the lowest bits are the lane's alone: those in which all that is added to it is 0.
+    unsigned bits = 0;
+  };
 
-  Value* lane_in(Value* value) const {
-    while (!is_lane(value)) {
-      auto* sum = cast<BinaryOperator>(value);
-      value = sum->getOperand(lane_bits(sum->getOperand(0)) > 0 ? 0 : 1);
+  // `may_wrap`: whether the sum may.
+  std::optional<LaneSum> lane_sum(Value* value, bool may_wrap, unsigned depth = 0) const {
+    if (is_lane(value)) return LaneSum{{}, value, value->getType()->getIntegerBitWidth()};
+    auto* sum = dyn_cast<BinaryOperator>(value);
+    if (!sum || depth == kMostTerms) return std::nullopt;
+    const bool is_disjoint = sum->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(sum)->isDisjoint();
+    if (!is_disjoint && (sum->getOpcode() != Instruction::Add || !(may_wrap || sum->hasNoUnsignedWrap())))
+      return std::nullopt;
+    for (unsigned i : {0u, 1u}) {
+      std::optional<LaneSum> found = lane_sum(sum->getOperand(i), may_wrap, depth + 1);
+      if (!found) continue;
+      const unsigned zeros = computeKnownBits(sum->getOperand(1 - i), layout_).countMinTrailingZeros();
+      found->bits = std::min(found->bits, zeros);
+      found->steps.emplace_back(sum, i);
+      return found;
     }
-    return value;
+    return std::nullopt;
   }
 
   // The same sum with another number below 32 in place of the lane.
-  Value* with_lane(Value* value, function_ref<Value*(Value*)> changed, IRBuilder<>& builder) const {
-    if (is_lane(value)) return changed(value);
-    auto* sum = cast<BinaryOperator>(value);
-    const unsigned i = lane_bits(sum->getOperand(0)) > 0 ? 0 : 1;
-    Value* made = with_lane(sum->getOperand(i), changed, builder);
-    if (sum->getOpcode() == Instruction::Add || !is_multiple(sum->getOperand(1 - i)))
-      return builder.CreateAdd(made, sum->getOperand(1 - i));
-    return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, sum->getOperand(1 - i), made));
+  Value* with_lane(const LaneSum& sum, Value* changed, IRBuilder<>& builder) const {
+    for (auto [operation, i] : sum.steps) {
+      Value* other = operation->getOperand(1 - i);
+      changed = operation->getOpcode() == Instruction::Or && is_multiple(other)
+                    ? builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, other, changed))
+                    : builder.CreateAdd(changed, other);
+    }
+    return changed;
   }
 
   // Changes of lowest bits, as in `i ^ 1`, `i | 1` and `i & ~1`, are changes of the lane's: what is added to it is a
@@ -152,30 +158,28 @@ class AffineLanes {
     const auto* constant = dyn_cast<ConstantInt>(operation.getOperand(1));
     if (!constant || (opcode != Instruction::Xor && opcode != Instruction::Or && opcode != Instruction::And))
       return nullptr;
-    APInt bits = opcode == Instruction::And ? ~constant->getValue() : constant->getValue();
-    const unsigned known = std::min(kBits, lane_bits(operation.getOperand(0)));
-    if (known == 0) return nullptr;
+    const std::optional<LaneSum> sum = lane_sum(operation.getOperand(0), /*may_wrap=*/true);
+    if (!sum) return nullptr;
+    const unsigned known = std::min(kBits, sum->bits);
+    const APInt bits = opcode == Instruction::And ? ~constant->getValue() : constant->getValue();
     IRBuilder<> builder(&operation);
     // Few of the lowest bits are left, and nothing else.
     if (opcode == Instruction::And && constant->getValue().getActiveBits() <= known)
-      return builder.CreateAnd(lane_in(operation.getOperand(0)), operation.getOperand(1));
+      return builder.CreateAnd(sum->lane, operation.getOperand(1));
     if (bits.getActiveBits() > known) return nullptr;
-    return with_lane(
-        operation.getOperand(0),
-        [&](Value* lane) { return builder.CreateBinOp(opcode, lane, operation.getOperand(1)); }, builder);
+    return with_lane(*sum, builder.CreateBinOp(opcode, sum->lane, operation.getOperand(1)), builder);
   }
 
   // `i >> 1` of a sum that does not wrap is what is added to the lane, shifted, and the lane, shifted.
   Value* shifted(BinaryOperator& operation) const {
-    Value* sum = operation.getOperand(0);
     const auto* by = dyn_cast<ConstantInt>(operation.getOperand(1));
-    if (operation.getOpcode() != Instruction::LShr || !by || by->getValue().uge(kBits) || is_lane(sum) ||
-        lane_bits(sum, /*may_wrap=*/false) < by->getZExtValue())
-      return nullptr;
+    if (operation.getOpcode() != Instruction::LShr || !by || by->getValue().uge(kBits)) return nullptr;
+    const std::optional<LaneSum> sum = lane_sum(operation.getOperand(0), /*may_wrap=*/false);
+    if (!sum || sum->steps.empty() || sum->bits < by->getZExtValue()) return nullptr;
     IRBuilder<> builder(&operation);
-    Value* rest = with_lane(sum, [](Value* lane) { return ConstantInt::get(lane->getType(), 0); }, builder);
+    Value* rest = with_lane(*sum, ConstantInt::get(sum->lane->getType(), 0), builder);
     return builder.CreateAdd(builder.CreateLShr(rest, operation.getOperand(1)),
-                             builder.CreateLShr(lane_in(sum), operation.getOperand(1)));
+                             builder.CreateLShr(sum->lane, operation.getOperand(1)));
   }
 
   bool split_lowest_bits(BinaryOperator& operation) const {

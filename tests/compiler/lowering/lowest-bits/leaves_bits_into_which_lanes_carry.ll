@@ -24,3 +24,15 @@ define i32 @eighth_of_rows_of_four(i32 %x) {
   %result = lshr i32 %at, 3
   ret i32 %result
 }
+
+; The lane is in both terms.
+; CHECK-LABEL: define i32 @twice(
+; CHECK: %result = xor i32 %sum, 1
+define i32 @twice(i32 %x) {
+  %lane = call i32 @__kiln_lane()
+  %row = shl i32 %x, 4
+  %at = add i32 %row, %lane
+  %sum = add i32 %at, %lane
+  %result = xor i32 %sum, 1
+  ret i32 %result
+}

@@ -122,51 +122,17 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",
-    "affine-lanes",
-    "asynchronous-copies",
-    "atomic-prefetch",
-    "bit-counts",
-    "cluster-stores",
-    "coarsened-addresses",
-    "coarsened-loop-versioning",
-    "component-conditions",
-    "compose-shuffles",
-    "constant-offsets",
-    "deferred-reductions",
-    "extension-uses",
-    "flat-branches",
-    "full-unrolling",
-    "function-versioning",
-    "gather-addresses",
-    "guard-indices",
-    "guarded-atomics",
-    "guarded-loop-versioning",
-    "indirect-prefetch",
-    "int4-to-float",
-    "interleaved-variables",
-    "lane-loop-splitting",
-    "lane-reductions",
-    "loop-versioning",
-    "lowest-bits",
-    "masked-loads",
-    "min-max-idiom",
-    "narrow-integers",
-    "order-stores",
-    "partial-unrolling",
-    "prefetch",
-    "pressure-scheduler",
-    "reload-inputs",
-    "row-unrolling",
-    "scalar-slow-version",
-    "simdgroup-loops",
-    "store-forwarding",
-    "tensor-products",
-    "thread-coarsening",
-    "threadgroup-copies",
-    "threadgroup-versioning",
-    "tile-multibuffering",
-    "vector-copies",
+    "adjacent-loads",       "affine-lanes",           "asynchronous-copies",   "atomic-prefetch",
+    "bit-counts",           "cluster-stores",         "coarsened-addresses",   "coarsened-loop-versioning",
+    "component-conditions", "compose-shuffles",       "constant-offsets",      "deferred-reductions",
+    "extension-uses",       "flat-branches",          "full-unrolling",        "function-versioning",
+    "gather-addresses",     "guard-indices",          "guarded-atomics",       "guarded-loop-versioning",
+    "indirect-prefetch",    "int4-to-float",          "interleaved-variables", "lane-loop-splitting",
+    "lane-reductions",      "loop-versioning",        "masked-loads",          "min-max-idiom",
+    "narrow-integers",      "order-stores",           "partial-unrolling",     "prefetch",
+    "pressure-scheduler",   "reload-inputs",          "row-unrolling",         "scalar-slow-version",
+    "simdgroup-loops",      "store-forwarding",       "tensor-products",       "thread-coarsening",
+    "threadgroup-copies",   "threadgroup-versioning", "tile-multibuffering",   "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -381,7 +347,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run("hide-sinks", group, [&] { hide_sinks(group); });
   // Before InstCombine, which clears more bits in `i & ~1` where it knows that they are 0.
   pipeline.run_llvm("sroa,early-cse", group);
-  pipeline.run(optional("lowest-bits"), group, [&] { split_lowest_bits(group); });
+  pipeline.run(optional("affine-lanes"), group, [&] { split_lowest_bits(group); });
   pipeline.run_llvm("simplifycfg,instcombine<no-verify-fixpoint>", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
   if (!keep_in_loops()) return kLostCollective;

@@ -180,8 +180,8 @@ ArrayRef<PassRow> pass_rows() {
       {"reference-loads", {&kNumbered, &kHasNoThreadValues}},
       {"collectives-in-loops", {&kNumbered}},
       {"lane-collectives", {&kNumbered, &kHasNoThreadValues}},
-      {"affine-lanes", {&kNumbered, &kHasNoProducts}},
-      {"lowest-bits", {&kNumbered}},
+      // It runs before products of matrices are operations on lanes, too.
+      {"affine-lanes", {&kNumbered}},
       {"warp-masks", {&kNumbered, &kHasNoProducts}},
       {"remove-warp-masks", {&kNumbered, &kHasNoProducts}},
       {"structure-phis", {&kHasNoProducts, &kHasNoMasks}},

@@ -193,7 +193,6 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       // lowering
       {"affine-lanes", [](Function& f, State&) { split_affine_lanes(f); }},
-      {"lowest-bits", [](Function& f, State&) { split_lowest_bits(f); }},
       {"bfloat-conversions", [](Function& f, State&) { remove_bfloat(f); }},
       {"bounds-guards", [](Function& f, State& s) { insert_bounds_guards(f, s.unit, s.unit.parameters); }},
       {"collectives-in-loops", [](Function& f, State&) { keep_collectives_in_loops(f); }},

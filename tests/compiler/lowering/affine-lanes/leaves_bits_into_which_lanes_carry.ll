@@ -1,5 +1,5 @@
 ; From the power of two on, a bit depends on the lane and on what is added to it.
-; RUN: kiln-opt --passes=lowest-bits,dce %s | FileCheck %s
+; RUN: kiln-opt --passes=affine-lanes,dce %s | FileCheck %s
 
 declare i32 @__kiln_lane()
 

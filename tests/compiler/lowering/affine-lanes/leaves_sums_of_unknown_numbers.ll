@@ -1,5 +1,5 @@
 ; Without multiples of a power of two a change of bits is no change of the lane's, nor is a shift of a sum that may wrap.
-; RUN: kiln-opt --passes=lowest-bits,dce %s | FileCheck %s
+; RUN: kiln-opt --passes=affine-lanes,dce %s | FileCheck %s
 
 declare i32 @__kiln_lane()
 

@@ -1,5 +1,5 @@
 ; Bits in which all that is added to the lane is 0 are the lane's alone. With 16 threads a row these are four.
-; RUN: kiln-opt --passes=lowest-bits,dce %s | FileCheck %s
+; RUN: kiln-opt --passes=affine-lanes,dce %s | FileCheck %s
 
 declare i32 @__kiln_lane()
 

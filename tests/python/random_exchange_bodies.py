@@ -498,7 +498,7 @@ class Body:
         self.add(y, everyone)
 
     def fold(self) -> None:
-        """In place, into a half that nobody else accesses."""
+        """In place, into the part of the array that no other thread accesses."""
         masks: list[Number] = [
             ("t < j", lambda g: g.t < g.j),
             ("t % (2 * j) == 0", lambda g: g.t % (2 * g.j) == 0),

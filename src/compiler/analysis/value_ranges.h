@@ -22,7 +22,7 @@
 
 #include <memory>
 
-#include "compiler/analysis/thread_ranges.h"
+#include "compiler/ir/thread_ranges.h"
 
 namespace kiln {
 

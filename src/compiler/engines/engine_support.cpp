@@ -12,8 +12,7 @@
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/sections.h"
-#include "core/launch_geometry.h"
-#include "core/thread_values.h"
+#include "compiler/ir/thread_ranges.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -110,16 +109,9 @@ void describe_record_load(LoadInst& load, CpuImageKind kind) {
 }
 
 void set_range_of_size(LoadInst& load, uint64_t thread_value) {
-  const ThreadValueRow* row = thread_value_row(thread_value);
-  uint64_t end = 0;  // without an end, only 0 is not in the range
-  switch (row ? row->value : kIndexInThreadgroup) {
-    case kThreadsPerThreadgroup:
-    case kFullThreadsPerThreadgroup: end = uint64_t{kMaxThreadsPerThreadgroup} + 1; break;
-    case kThreadsPerGrid:
-    case kThreadgroupsPerGrid: break;
-    default: return;
-  }
-  load.setMetadata(LLVMContext::MD_range, MDBuilder(load.getContext()).createRange(APInt(32, 1), APInt(32, end)));
+  const ConstantRange range = ThreadLimits().range(thread_value);
+  if (is_divergent_value(thread_value) || range.isFullSet()) return;
+  load.setMetadata(LLVMContext::MD_range, MDBuilder(load.getContext()).createRange(range.getLower(), range.getUpper()));
 }
 
 // The values that attributes come from are read from the thread's record.

@@ -241,9 +241,8 @@ Function* full_simdgroup(Function& group, const LaunchForm& form) {
     std::optional<uint32_t> value;
     // Of a rectangle's threads the positions follow from the index (lower_positions).
     if (!form.row_threads && (field == kPositionInThreadgroup + 1 || field == kPositionInThreadgroup + 2)) value = 0;
-    if (field == kThreadsPerThreadgroup) value = form.width();
-    if (field == kThreadsPerThreadgroup + 1) value = form.simdgroups * kLanes / form.width();
-    if (field == kThreadsPerThreadgroup + 2) value = 1;
+    if (field >= kThreadsPerThreadgroup && field <= kThreadsPerThreadgroupLast)
+      value = form.full_threads()[field - kThreadsPerThreadgroup];
     if (!value) continue;
     load->replaceAllUsesWith(ConstantInt::get(load->getType(), *value));
     load->eraseFromParent();

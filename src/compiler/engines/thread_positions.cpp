@@ -91,11 +91,10 @@ class ThreadPositions {
   uint32_t known_size(uint64_t which) const {
     const ThreadValueRow* row = thread_value_row(which);
     if (!simdgroups_ || !row) return 0;
-    const uint64_t axis = which - row->value;
-    const uint32_t sizes[] = {form_.width(), simdgroups_ * kLanes / form_.width(), 1};
-    if (row->value == kFullThreadsPerThreadgroup) return sizes[axis];
-    if (row->value != kThreadsPerThreadgroup) return 0;
-    return form_.threadgroups_are_even || sizes[axis] == 1 ? sizes[axis] : 0;
+    if (row->value != kThreadsPerThreadgroup && row->value != kFullThreadsPerThreadgroup) return 0;
+    const uint32_t size = form_.full_threads()[which - row->value];
+    const bool is_full = row->value == kFullThreadsPerThreadgroup || form_.threadgroups_are_even || size == 1;
+    return is_full ? size : 0;
   }
 
   Value* value_in_part_of_row(uint64_t which) {

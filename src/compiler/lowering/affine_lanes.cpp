@@ -20,7 +20,7 @@ using namespace llvm;
 
 constexpr unsigned kBits = std::countr_zero(kLanes);
 
-// That are looked at for the lane.
+// The operations of a sum in which the lane is looked for.
 constexpr unsigned kMostTerms = 4;
 
 class AffineLanes {

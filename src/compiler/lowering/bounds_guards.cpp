@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "compiler/analysis/offset_zeros.h"
-#include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/value_ranges.h"
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/sections.h"
+#include "compiler/ir/thread_ranges.h"
 
 namespace kiln {
 namespace {

@@ -17,13 +17,13 @@
 
 #include "compiler/analysis/barrier_uniformity.h"
 #include "compiler/analysis/divergence.h"
-#include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/uniformity.h"
 #include "compiler/ir/convergence_point.h"
 #include "compiler/ir/lane_operations.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/ir/thread_ranges.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 

@@ -198,12 +198,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     return results;
   };
   auto scalarized = [&]() -> Values {
-    Values results;
-    for (const Member& member : group) {
-      auto* one = cast<LoadInst>(member.access);
-      lane_accesses_.load(*one, builder);
-      results.push_back(lanes_.known_vector(one));
-    }
+    Values results = load_members_alone(group, builder);
     if (!keeps_registers) return results;
     Values members;
     for (Value* member : by_index) members.push_back(lanes_.known_vector(member));
@@ -215,6 +210,17 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
+}
+
+// Each member by itself.
+Values InterleavedAccesses::load_members_alone(const AccessGroup& group, IRBuilder<>& builder) {
+  Values results;
+  for (const Member& member : group) {
+    auto* load = cast<LoadInst>(member.access);
+    lane_accesses_.load(*load, builder);
+    results.push_back(lanes_.known_vector(load));
+  }
+  return results;
 }
 
 void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& builder) {
@@ -230,15 +236,7 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   const uint64_t part = std::max(PowerOf2Ceil(last + 1), sizeof(uint32_t) / bytes);
   const bool is_checked = allowed && lanes_.is_divergent(allowed);
   auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
-  auto scalarized = [&]() -> Values {
-    Values results;
-    for (const Member& member : group) {
-      auto* one = cast<LoadInst>(member.access);
-      lane_accesses_.load(*one, builder);
-      results.push_back(lanes_.known_vector(one));
-    }
-    return results;
-  };
+  auto scalarized = [&] { return load_members_alone(group, builder); };
   AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
   check_members(group, shape);
   Values results = is_checked || part == last + 1

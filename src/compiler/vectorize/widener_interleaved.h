@@ -62,6 +62,7 @@ class InterleavedAccesses {
   void check_members(const AccessGroup& group, AccessShape& shape) const;
   uint64_t step_of(Value* pointer, uint64_t bytes);
   void load_rows(const AccessGroup& group, IRBuilder<>& builder);
+  Values load_members_alone(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);

@@ -32,9 +32,7 @@ struct ThreadLimits {
     }
     if (unit.form.simdgroups == 0) return;
     threads = uint64_t{kSimdgroupSize} * unit.form.simdgroups;
-    extents[0] = unit.form.width();
-    extents[1] = threads / extents[0];
-    extents[2] = 1;
+    std::ranges::copy(unit.form.full_threads(), extents);
   }
 
   /// The range of `__kiln_value(which)`.

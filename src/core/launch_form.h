@@ -49,7 +49,9 @@ struct LaunchForm {
   uint32_t width() const { return row_threads ? row_threads : simdgroups * kSimdgroupSize; }
 
   /// The threads of a full threadgroup with a known number of simdgroups, in x, y and z.
-  std::array<uint32_t, 3> full_threads() const { return {width(), simdgroups * kSimdgroupSize / width(), 1}; }
+  std::array<uint32_t, 3> full_threads() const {
+    return {width(), static_cast<uint32_t>(simdgroups * kSimdgroupSize / width()), 1};
+  }
 
   bool has_known_threads() const { return threads[0] > 0; }
 

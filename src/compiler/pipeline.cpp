@@ -505,8 +505,10 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
   Function* body = module.getFunction(kBodyFunction);
-  // Before inlining: the function is made twice, and its entry decides for all of its accesses.
+  // Before inlining: the function is made twice, and its entry decides for all of its accesses. What the checks of
+  // several accesses have in common is one value then.
   Function* whole = nullptr;
+  if (!halves_share) pipeline.run_llvm("early-cse", group);
   if (!halves_share)
     whole = pipeline.run(optional("function-versioning"), group,
                          [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });

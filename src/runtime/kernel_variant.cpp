@@ -193,9 +193,8 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
     const InputArray& input = call.inputs[parameter.argument];
     switch (parameter.role) {
       case ParameterRole::kInput:
-        // Bounds checks on a CPU compare with what the launch says, which is in a register there.
-        if (traits_of(call.device).form_use == FormUse::kWholeRow && spec_.ensure_row_contiguous &&
-            !is_batched(parameter.argument))
+        // Shapes prove accesses to be inside: `img[clamp(y, 0, height - 1) * width + clamp(x, 0, width - 1)]`.
+        if (spec_.ensure_row_contiguous && !is_batched(parameter.argument))
           parameter.known_bytes = static_cast<uint64_t>(byte_count(input.shape, input.dtype));
         break;
       case ParameterRole::kShape: parameter.values.assign(input.shape.begin(), input.shape.end()); break;

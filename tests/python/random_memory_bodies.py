@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+NAMES = ("y", "z", "total")
+
 WORD = (1 << 32) - 1
 ADDRESS = (1 << 64) - 1
 

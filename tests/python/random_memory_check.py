@@ -1,12 +1,13 @@
-"""Runs random bodies that index memory with arbitrary numbers between guard pages, and compares them with Python.
+"""Runs random bodies that index memory between guard pages, and compares them with Python or NumPy.
 
     tests/python/random_memory_check.py 0 50000                   by seed, on both engines
-    tests/python/random_memory_check.py 0 50000 --isa avx2   the SIMD engine with AVX2
+    tests/python/random_memory_check.py 0 50000 --isa avx2        the SIMD engine with AVX2
+    tests/python/random_memory_check.py 0 50000 --kind pictures   neighbours of pixels in place of arbitrary numbers
     tests/python/random_memory_check.py 0 300 --gpu               on an NVIDIA GPU, in this process (compute-sanitizer can look on)
 
 A process for each engine runs body after body, since settings are read when a process starts. One that ends names its
-body by that, and another goes on with the next. `random_memory_bodies.py` writes the bodies and says what they give;
-`test_random_memory.py` runs some of them at each change.
+body by that, and another goes on with the next. `random_memory_bodies.py` and `random_picture_bodies.py` write the
+bodies and say what they give; `test_random_memory.py` runs some of them at each change.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import random_memory_bodies as bodies
+import random_memory_bodies
+import random_picture_bodies
 from guarded_pages import GuardedPages
 
+KINDS: dict[str, Any] = {"memory": random_memory_bodies, "pictures": random_picture_bodies}
 
-def work(first: int, end: int) -> None:
+
+def work(kind: str, first: int, end: int) -> None:
     """Writes what each body gives, or why it gives nothing."""
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for seed in range(first, end):
-        body = bodies.Body(seed)
+        body = KINDS[kind].Body(seed)
         x = body.x()
         pages = GuardedPages(x.nbytes)
         try:
@@ -46,8 +50,8 @@ def work(first: int, end: int) -> None:
 class Runner:
     """Processes of one engine, one after the other."""
 
-    def __init__(self, settings: dict[str, str], first: int, end: int) -> None:
-        self.settings, self.end = settings, end
+    def __init__(self, kind: str, settings: dict[str, str], first: int, end: int) -> None:
+        self.kind, self.settings, self.end = kind, settings, end
         self.start(first)
 
     def start(self, first: int) -> None:
@@ -56,7 +60,7 @@ class Runner:
         # Code is kept until a process ends.
         self.stop_at = min(self.end, first + 300)
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", str(first), str(self.stop_at)],
+            [sys.executable, __file__, "--kind", self.kind, "--worker", str(first), str(self.stop_at)],
             env={**os.environ, "KILN_CACHE": "off", **self.settings},
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -88,12 +92,12 @@ class Runner:
         self.process.wait()
 
 
-def difference(expected: list[Any], got: Any) -> str:
+def difference(names: tuple[str, ...], expected: list[Any], got: Any) -> str:
     """What is wrong; nothing where nothing is."""
     if isinstance(got, str):
         return got
     problems = []
-    for name, one, other in zip(("y", "z", "total"), expected, got, strict=True):
+    for name, one, other in zip(names, expected, got, strict=True):
         values = np.frombuffer(other, np.int32)
         places = np.flatnonzero(one != values)
         if places.size:
@@ -102,34 +106,35 @@ def difference(expected: list[Any], got: Any) -> str:
     return "; ".join(problems)
 
 
-def compare(first: int, end: int, isa: str = "") -> Iterator[tuple[int, str, str]]:
+def compare(first: int, end: int, isa: str = "", kind: str = "memory") -> Iterator[tuple[int, str, str]]:
     """Seeds, engines and what is wrong."""
+    bodies = KINDS[kind]
     runners = {
-        "scalar": Runner({"KILN_CPU_ENGINE": "scalar"}, first, end),
-        "simd": Runner({"KILN_CPU_ENGINE": "simd-always", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
+        "scalar": Runner(kind, {"KILN_CPU_ENGINE": "scalar"}, first, end),
+        "simd": Runner(kind, {"KILN_CPU_ENGINE": "simd-always", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
     }
     try:
         for seed in range(first, end):
             expected = bodies.Body(seed).expected()
             for engine, runner in runners.items():
-                yield seed, engine, difference(expected, runner.result())
+                yield seed, engine, difference(bodies.NAMES, expected, runner.result())
     finally:
         for runner in runners.values():
             runner.stop()
 
 
-def compare_on_gpu(first: int, end: int) -> Iterator[tuple[int, str, str]]:
+def compare_on_gpu(first: int, end: int, kind: str = "memory") -> Iterator[tuple[int, str, str]]:
     import torch
     from torch_arrays import to_numpy, to_torch
 
     for seed in range(first, end):
-        body = bodies.Body(seed)
+        body = KINDS[kind].Body(seed)
         if body.dialect == "cuda":  # which have no guards there
             continue
         keywords = body.keywords(to_torch(body.x(), "cuda"))
-        keywords["output_dtypes"] = [torch.int32] * 3
+        keywords["output_dtypes"] = [torch.int32] * len(body.expected())
         got = [to_numpy(output).tobytes() for output in body.kernel()(**keywords)]
-        yield seed, "gpu", difference(body.expected(), got)
+        yield seed, "gpu", difference(KINDS[kind].NAMES, body.expected(), got)
 
 
 def main() -> int:
@@ -137,16 +142,18 @@ def main() -> int:
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("end", type=int, nargs="?", default=1000)
     parser.add_argument("--isa", default="", help="of the SIMD engine; the processor's best")
+    parser.add_argument("--kind", choices=list(KINDS), default="memory")
     parser.add_argument("--gpu", action="store_true", help="on an NVIDIA GPU")
     parser.add_argument("--worker", nargs=2, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        work(*arguments.worker)
+        work(arguments.kind, *arguments.worker)
         return 0
     started = time.monotonic()
     compared = wrong = 0
-    results = compare_on_gpu if arguments.gpu else lambda first, end: compare(first, end, arguments.isa)
-    for seed, engine, problem in results(arguments.first, arguments.end):
+    seeds = (arguments.first, arguments.end)
+    results = compare_on_gpu(*seeds, arguments.kind) if arguments.gpu else compare(*seeds, arguments.isa, arguments.kind)
+    for seed, engine, problem in results:
         compared += 1
         if problem:
             wrong += 1

@@ -22,8 +22,9 @@ Value* AddressChecks::check_stride(Value* value, CheckedPieces& checked, IRBuild
   return builder.CreateAnd(pieces, check_wrapping(value, builder));
 }
 
+// The value's pieces hold.
 Value* AddressChecks::check_wrapping(Value* value, IRBuilder<>& builder) {
-  if (wrapping_.never_wraps(value)) return builder.getTrue();
+  if (wrapping_.never_wraps_with_pieces(value)) return builder.getTrue();
   auto* instruction = cast<Instruction>(value);
   if (wraps_only_with_operands(*instruction))
     for (Value* operand : instruction->operands())
@@ -131,7 +132,9 @@ Value* AddressChecks::check_piece(Instruction& instruction, CheckedPieces& check
     require(check_stride(number, checked, builder));
     Value *first = lane_scalars_.at_lane(number, 0, builder),
           *last = lane_scalars_.at_lane(number, kLanes - 1, builder);
-    require(builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, last));
+    // Unsigned ones that follow their stride ascend.
+    if (is_signed || strides_.stride_of(number) < 0)
+      require(builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, last));
     return std::pair(first, last);
   };
   for (const LaneComparison& comparison : piece.comparisons) {
@@ -141,14 +144,15 @@ Value* AddressChecks::check_piece(Instruction& instruction, CheckedPieces& check
       require(builder.CreateICmpUGT(builder.CreateSub(limit, first), builder.CreateSub(last, first)));
       continue;
     }
-    Value* at_first = builder.CreateICmp(comparison.predicate, first, limit);
-    Value* at_last = builder.CreateICmp(comparison.predicate, last, limit);
-    if (comparison.value) {
-      require(*comparison.value ? at_first : builder.CreateNot(at_first));
-      require(*comparison.value ? at_last : builder.CreateNot(at_last));
-    } else {
-      require(builder.CreateICmpEQ(at_first, at_last));
+    auto compare = [&](Value* number) { return builder.CreateICmp(comparison.predicate, number, limit); };
+    if (!comparison.value) {
+      require(builder.CreateICmpEQ(compare(first), compare(last)));
+      continue;
     }
+    // Numbers ascend from the first lane to the last, so one of the two decides.
+    const bool are_below = ICmpInst::isLT(comparison.predicate) || ICmpInst::isLE(comparison.predicate);
+    Value* decisive = compare(are_below == *comparison.value ? last : first);
+    require(*comparison.value ? decisive : builder.CreateNot(decisive));
   }
   if (piece.dividend) {
     auto [first, last] = ends_of(piece.dividend, /*is_signed=*/false);

@@ -105,18 +105,38 @@ bool Wrapping::is_small_sum(const Instruction& instruction) const {
 
 // Where a number of at most 32 bits lies that is a sum of uniform values and terms that differ between lanes, whichever
 // lanes are active, as `row + 8 + k` in a loop from -8 to 8. Nothing if a signed result might wrap.
-std::optional<Wrapping::Interval> Wrapping::exact_range(Value* value, unsigned depth) {
+std::optional<Wrapping::Interval> Wrapping::exact_range(Value* value, bool pieces_hold, unsigned depth) {
   if (!value->getType()->isIntegerTy() || value->getType()->getIntegerBitWidth() > 32 || depth > kRangeDepth)
     return std::nullopt;
-  auto [known, is_new] = exact_ranges_.try_emplace(value);
+  auto [known, is_new] = exact_ranges_.try_emplace({value, pieces_hold});
   if (!is_new) return known->second;
-  std::optional<Interval> range = computed_range(value, depth);
+  std::optional<Interval> range = computed_range(value, pieces_hold, depth);
   const unsigned bits = value->getType()->getIntegerBitWidth();
   if (range && (range->least < minIntN(bits) || range->most > maxIntN(bits))) range = std::nullopt;
-  return exact_ranges_[value] = range;
+  return exact_ranges_[{value, pieces_hold}] = range;
 }
 
-std::optional<Wrapping::Interval> Wrapping::computed_range(Value* value, unsigned depth) {
+// A piece is in its range in every lane, whichever side that lane is on. Nothing where a signed number may be negative.
+std::optional<Wrapping::Interval> Wrapping::range_of_piece(Instruction& instruction, unsigned depth) {
+  const unsigned bits = instruction.getType()->getIntegerBitWidth();
+  auto of = [&](Value* operand) {
+    std::optional<Interval> range = exact_range(operand, /*pieces_hold=*/true, depth + 1);
+    if (!range) return ConstantRange::getFull(bits);
+    auto end = [&](int64_t number) { return APInt(bits, static_cast<uint64_t>(number), /*isSigned=*/true); };
+    return ConstantRange::getNonEmpty(end(range->least), end(range->most) + 1);
+  };
+  std::optional<ConstantRange> range;
+  if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) {
+    if (!ConstantRange::isIntrinsicSupported(call->getIntrinsicID()) || call->arg_size() != 2) return std::nullopt;
+    range = ConstantRange::intrinsic(call->getIntrinsicID(), {of(call->getArgOperand(0)), of(call->getArgOperand(1))});
+  } else if (auto* operation = dyn_cast<BinaryOperator>(&instruction)) {
+    range = of(operation->getOperand(0)).binaryOp(operation->getOpcode(), of(operation->getOperand(1)));
+  }
+  if (!range || range->isEmptySet() || range->getSignedMin().isNegative()) return std::nullopt;
+  return Interval{range->getSignedMin().getSExtValue(), range->getSignedMax().getSExtValue()};
+}
+
+std::optional<Wrapping::Interval> Wrapping::computed_range(Value* value, bool pieces_hold, unsigned depth) {
   if (!flow_.is_divergent(value)) {
     // What a branch says about a uniform value holds wherever some lane is active.
     const ConstantRange range = evolution_.getSignedRange(evolution_.getSCEV(value));
@@ -131,7 +151,8 @@ std::optional<Wrapping::Interval> Wrapping::computed_range(Value* value, unsigne
   }
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
-  auto of = [&](unsigned i) { return exact_range(instruction->getOperand(i), depth + 1); };
+  if (pieces_hold && strides_.piece_of(*instruction)) return range_of_piece(*instruction, depth);
+  auto of = [&](unsigned i) { return exact_range(instruction->getOperand(i), pieces_hold, depth + 1); };
   // Of 32 bits each, so that nothing overflows here.
   auto combined = [&](auto&& operation) -> std::optional<Interval> {
     std::optional<Interval> one = of(0), other = of(1);
@@ -164,7 +185,7 @@ std::optional<Wrapping::Interval> Wrapping::computed_range(Value* value, unsigne
   }
 }
 
-bool Wrapping::never_wraps(Value* value) {
+bool Wrapping::never_wraps(Value* value, bool pieces_hold) {
   if (!flow_.is_divergent(value)) return true;
   if (auto values = values_of(value)) {
     // A narrow value may have wrapped, which its stride does not show. A pattern is made of the values themselves.
@@ -176,12 +197,21 @@ bool Wrapping::never_wraps(Value* value) {
   }
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
+  if (std::optional<Piece> piece = pieces_hold ? strides_.piece_of(*instruction) : std::nullopt) {
+    // The check of a piece is one of the numbers that it compares, from the first lane to the last.
+    if (!isa<SelectInst>(instruction)) return true;
+    auto is_checked = [&](Value* side) {
+      return any_of(piece->comparisons, [&](const LaneComparison& one) { return one.number == side; }) ||
+             never_wraps(side, pieces_hold);
+    };
+    return piece->side ? is_checked(piece->side) : all_of(drop_begin(instruction->operand_values()), is_checked);
+  }
   if (isa<SExtInst, ZExtInst>(instruction))
-    if (std::optional<Interval> range = exact_range(instruction->getOperand(0));
+    if (std::optional<Interval> range = exact_range(instruction->getOperand(0), pieces_hold);
         range && (isa<SExtInst>(instruction) || range->least >= 0))
       return true;
   if (is_small_sum(*instruction))
-    return all_of(instruction->operands(), [&](Use& use) { return never_wraps(use.get()); });
+    return all_of(instruction->operands(), [&](Use& use) { return never_wraps(use.get(), pieces_hold); });
   switch (instruction->getOpcode()) {
     case Instruction::SExt:
       if (!has_uniform_sign(instruction->getOperand(0))) return false;
@@ -193,7 +223,7 @@ bool Wrapping::never_wraps(Value* value) {
     default:
       if (!wraps_only_with_operands(*instruction)) return false;
   }
-  return all_of(instruction->operands(), [&](Use& operand) { return never_wraps(operand.get()); });
+  return all_of(instruction->operands(), [&](Use& operand) { return never_wraps(operand.get(), pieces_hold); });
 }
 
 }  // namespace kiln::widening

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PointerIntPair.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/DataLayout.h>
@@ -28,7 +29,10 @@ class Wrapping {
       : flow_(flow), evolution_(evolution), layout_(layout), strides_(strides) {}
 
   /// Whether the value follows its stride or pattern, whatever other values are.
-  bool never_wraps(Value* value);
+  bool never_wraps(Value* value) { return never_wraps(value, /*pieces_hold=*/false); }
+  /// Whether it does wherever all lanes are on the sides of its pieces, as a check has found out: those have ranges, as
+  /// `min(i, 99)` has, and what is computed from them has, too.
+  bool never_wraps_with_pieces(Value* value) { return never_wraps(value, /*pieces_hold=*/true); }
 
   /// Where numbers end that are extended to an access's offset, in its unit. An offset below that, less the reach of
   /// the lanes, is one of lanes that do not wrap.
@@ -43,14 +47,16 @@ class Wrapping {
   bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
   bool has_uniform_sign(Value* value) const;
   bool is_small_sum(const Instruction& instruction) const;
-  std::optional<Interval> exact_range(Value* value, unsigned depth = 0);
-  std::optional<Interval> computed_range(Value* value, unsigned depth);
+  bool never_wraps(Value* value, bool pieces_hold);
+  std::optional<Interval> exact_range(Value* value, bool pieces_hold, unsigned depth = 0);
+  std::optional<Interval> computed_range(Value* value, bool pieces_hold, unsigned depth);
+  std::optional<Interval> range_of_piece(Instruction& instruction, unsigned depth);
 
   const StructuredFlow& flow_;
   ScalarEvolution& evolution_;  // of the thread's code
   const DataLayout& layout_;
   Strides& strides_;
-  DenseMap<Value*, std::optional<Interval>> exact_ranges_;
+  DenseMap<PointerIntPair<Value*, 1, bool>, std::optional<Interval>> exact_ranges_;  // whether pieces hold
 };
 
 }  // namespace kiln::widening

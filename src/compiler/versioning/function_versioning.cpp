@@ -1,10 +1,12 @@
 #include "compiler/versioning/function_versioning.h"
 
+#include <llvm/ADT/PointerIntPair.h>
 #include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -42,16 +44,98 @@ class FunctionScope : public VersioningScope {
         insertion_point_(*end_of_prologue(group)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(group)),
         post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(group)),
-        evolution_(analyses.getResult<ScalarEvolutionAnalysis>(group)) {}
+        evolution_(analyses.getResult<ScalarEvolutionAnalysis>(group)) {
+    require_no_early_exits();
+  }
 
   // The fast copy.
   Function* function() const { return fast_; }
 
  private:
-  // Only checks that always execute: a check under a condition may fail where the condition is false, e.g. of an access
-  // which that condition keeps in bounds.
-  bool always_executes(const BranchInst& check) const {
-    return post_dominators_.dominates(check.getParent(), insertion_point_.getParent());
+  struct Requirement {
+    Value* condition;
+    bool value;
+  };
+
+  // Only checks that always execute, or do where no lane has left before: a check under a condition may fail where the
+  // condition is false, e.g. of an access which that condition keeps in bounds.
+  bool always_executes(const BranchInst& check) const { return always_executed_.contains(check.getParent()); }
+
+  // `if (x >= width || y >= height) return;` before everything else: all lanes go on, or the fast version does not run.
+  // Then what comes after the exit always executes, and no mask is left.
+  void require_no_early_exits() {
+    const BasicBlock* end = nullptr;
+    for (BasicBlock* block = insertion_point_.getParent(); block != end;) {
+      always_executed_.insert(block);
+      auto* node = post_dominators_.getNode(block)->getIDom();
+      BasicBlock* next = node ? node->getBlock() : nullptr;
+      if (BasicBlock* rest = behind_early_exit(*block, next)) {
+        end = next;  // an exit in the rest leads there, or farther
+        block = rest;
+      } else if (next) {
+        block = next;
+      } else {
+        break;
+      }
+    }
+  }
+
+  // Where the block's branch goes on, if its other side is the way out and does nothing on it, and where all lanes can
+  // be required to go on.
+  BasicBlock* behind_early_exit(BasicBlock& block, BasicBlock* exit) {
+    auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+    if (!exit || !branch || !branch->isConditional() || check_of(block) || !does_nothing_from(*exit)) return nullptr;
+    const unsigned side = branch->getSuccessor(0) == exit ? 1 : 0;
+    BasicBlock* rest = branch->getSuccessor(side);
+    if (branch->getSuccessor(1 - side) != exit || rest == exit || !rest->getSinglePredecessor()) return nullptr;
+    // A mask with a bit that is set, where all are.
+    ICmpInst::Predicate predicate;
+    Value* mask;
+    const bool goes_on_if = side == 0;
+    if (match(branch->getCondition(), m_ICmp(predicate, m_BitCast(m_Value(mask)), m_Zero())) &&
+        predicate == (goes_on_if ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ) && is_mask(mask))
+      return require_lanes(mask, true) ? rest : nullptr;
+    SmallVector<Requirement> known;
+    if (!decompose(branch->getCondition(), goes_on_if, known)) return nullptr;
+    exits_.append(known);
+    return rest;
+  }
+
+  static bool does_nothing_from(BasicBlock& block) {
+    SmallVector<BasicBlock*> left{&block};
+    SmallPtrSet<BasicBlock*, 8> seen;
+    while (!left.empty()) {
+      BasicBlock* next = left.pop_back_val();
+      if (!seen.insert(next).second) continue;
+      if (any_of(*next, [](const Instruction& i) { return i.mayHaveSideEffects(); })) return false;
+      append_range(left, successors(next));
+    }
+    return true;
+  }
+
+  static bool is_mask(const Value* value) {
+    const auto* type = dyn_cast<FixedVectorType>(value->getType());
+    return type && type->getElementType()->isIntegerTy(1) && type->getNumElements() == kLanes;
+  }
+
+  // All lanes of the mask have the value. What that follows from is required, and known in the fast copy.
+  bool require_lanes(Value* mask, bool value) {
+    SmallVector<Requirement> known;
+    if (!decompose_lanes(mask, value, known)) return false;
+    exits_.append(known);
+    return true;
+  }
+
+  bool decompose_lanes(Value* mask, bool value, SmallVectorImpl<Requirement>& known) {
+    Value *one, *other;
+    if (auto* constant = dyn_cast<Constant>(mask)) return value ? constant->isAllOnesValue() : constant->isNullValue();
+    if (match(mask, m_Not(m_Value(one)))) return decompose_lanes(one, !value, known);
+    if (value ? match(mask, m_LogicalAnd(m_Value(one), m_Value(other)))
+              : match(mask, m_LogicalOr(m_Value(one), m_Value(other))))
+      return decompose_lanes(one, value, known) && decompose_lanes(other, value, known);
+    if (Value* splat = getSplatValue(mask)) return decompose(splat, value, known);
+    known.push_back({mask, value});
+    return can_be_hoisted(mask);
   }
 
   bool require(BranchInst& check, bool value) override {
@@ -71,11 +155,6 @@ class FunctionScope : public VersioningScope {
              " of its checks can be made first, and fewer than ", fewest_, " are not worth a second function");
     return hoisted >= fewest_;
   }
-
-  struct Requirement {
-    Value* condition;
-    bool value;
-  };
 
   // A number of fewer bits, extended and multiplied by a constant, that is compared with a limit below which the number
   // does not wrap. Then distances between such numbers are those between the extended ones.
@@ -118,8 +197,9 @@ class FunctionScope : public VersioningScope {
   bool require(Value* condition, bool value) {
     SmallVector<Requirement> known;
     if (!decompose(condition, value, known)) return false;
+    // Many checks depend on the same numbers.
     for (const Requirement& part : known)
-      if (!add_range(part)) requirements_.push_back(part);
+      if (required_.insert({part.condition, part.value}).second && !add_range(part)) requirements_.push_back(part);
     return true;
   }
 
@@ -234,6 +314,16 @@ class FunctionScope : public VersioningScope {
       Value* part = hoist(condition);
       add(value ? part : builder.CreateNot(part));
     }
+    // These are known from here on, for each use of theirs.
+    for (auto [condition, value] : exits_) {
+      Value *part = hoist(condition), *bits = part;
+      if (is_mask(part)) bits = builder.CreateBitCast(part, builder.getIntNTy(kLanes));
+      auto known = [&](Type* type) { return value ? Constant::getAllOnesValue(type) : Constant::getNullValue(type); };
+      Value* test = builder.CreateICmpEQ(bits, known(bits->getType()));
+      part->replaceUsesWithIf(known(part->getType()),
+                              [&](Use& use) { return use.getUser() != bits && use.getUser() != test; });
+      add(test);
+    }
     for (const Range& range : ranges_) {
       Value *lowest = hoist(range.lowest), *limit = hoist(range.limit);
       Value* reduced_limit = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(range.reach));
@@ -272,8 +362,10 @@ class FunctionScope : public VersioningScope {
   DominatorTree& dominators_;
   PostDominatorTree& post_dominators_;
   ScalarEvolution& evolution_;
+  SmallPtrSet<const BasicBlock*, 16> always_executed_;
   DenseMap<Instruction*, bool> can_be_hoisted_;
-  SmallVector<Requirement> requirements_;
+  SmallVector<Requirement> requirements_, exits_;
+  DenseSet<PointerIntPair<Value*, 1, bool>> required_;
   SmallVector<Range> ranges_;
   Function* fast_ = nullptr;
   ValueToValueMapTy copies_;

@@ -6,8 +6,11 @@
 declare i32 @__kiln_lane()
 declare i32 @llvm.smax.i32(i32, i32)
 
+; The first lane decides where numbers ascend and do not wrap.
 ; CHECK-LABEL: define void @clamped(
-; CHECK-COUNT-2: icmp sge i32 %{{.*}}, %n
+; CHECK: icmp sle i32 %{{.*}}, %{{.*}}
+; CHECK: icmp sge i32 %{{.*}}, %n
+; CHECK-NOT: icmp sge i32
 ; CHECK: br i1 %{{.*}}, label %row, label %lanes
 ; CHECK: row:
 ; CHECK: load <32 x float>
@@ -62,3 +65,4 @@ define void @remainder(ptr %x, ptr %y, i32 %first, i32 %n) {
   store float %v, ptr %to
   ret void
 }
+

@@ -16,7 +16,10 @@ entry:
   %limit.at = getelementptr i8, ptr %launch, i64 8
   %limit = load i64, ptr %limit.at, !invariant.load !3
   %condition = icmp ult i64 %first, 100
-  br i1 %condition, label %inside, label %end
+  br i1 %condition, label %inside, label %outside
+outside:
+  store i8 3, ptr %p
+  br label %end
 inside:
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit

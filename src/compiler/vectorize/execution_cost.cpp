@@ -229,7 +229,8 @@ class CostFinder {
       add(cost_.arithmetic, interleaved_cycles(isa_) * registers(static_cast<double>(bytes)), kThreadAccessCycles);
       return;
     }
-    const bool is_indexed = (store ? isa_.has_scatters : isa_.has_gathers) && (bytes == 4 || bytes == 8);
+    // Narrow elements are loaded as parts of words.
+    const bool is_indexed = store ? isa_.has_scatters && (bytes == 4 || bytes == 8) : isa_.has_gathers && bytes <= 8;
     add(is_private ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))

@@ -5,6 +5,8 @@
 
 namespace kiln::widening {
 
+static constexpr uint64_t kWordBytes = sizeof(uint32_t);
+
 bool LaneAccesses::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
   Type* type = load.getType();
   uint64_t bytes = layout_.getTypeStoreSize(type);
@@ -30,13 +32,12 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
   }
   bool is_masked =
       !load.getType()->isIntegerTy(1) && checks_.is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_masked && !lanes_.has_gathers(load.getType())) {
-    const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    const bool is_beside_border = !load.getType()->isIntegerTy(1) && lanes_.can_mask(bytes) &&
-                                  isa_.has_mask_registers && strides_.element_stride(address, bytes) == 1 &&
-                                  strides_.has_piece(address);
-    return is_beside_border ? load_beside_border(load, builder) : lane_loops_.for_each_lane(load, builder);
+  if (!is_masked && lanes_.gathers_words_of(load)) {
+    Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
+    lanes_.set_vector(&load, gather_parts_of_words(load, address, mask, builder));
+    return;
   }
+  if (!is_masked && !lanes_.has_gathers(load.getType())) return lane_loops_.for_each_lane(load, builder);
   Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);
@@ -46,27 +47,59 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
                                                                   load.getAlign(), mask, zero));
 }
 
-// Loads at a border, for elements that are not gathered: the lanes that are on the side of the pieces with one masked
-// load, the others one by one. Which these are the addresses tell.
-void LaneAccesses::load_beside_border(LoadInst& load, IRBuilder<>& builder) {
-  auto [allowed, address] = guarded_address_of(load);
-  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-  Type *number = builder.getInt64Ty(), *type = vector_of(load.getType());
-  SmallVector<Constant*> steps;
-  for (unsigned lane = 0; lane < kLanes; ++lane) steps.push_back(builder.getInt64(lane * bytes));
-  Value* first = lane_scalars_.at_lane(address, 0, builder);
-  Value* expected = builder.CreateAdd(builder.CreateVectorSplat(kLanes, builder.CreatePtrToInt(first, number)),
-                                      ConstantVector::get(steps));
-  Value* in_line =
-      builder.CreateICmpEQ(builder.CreatePtrToInt(lanes_.vector(address, builder), vector_of(number)), expected);
-  Value* all = lanes_.mask();
-  Value* mask = lanes_.narrowed(all, in_line, builder);
-  if (allowed) mask = lanes_.narrowed(mask, lanes_.vector(allowed, builder), builder);
-  Value* loaded = builder.CreateMaskedLoad(type, first, load.getAlign(), mask, Constant::getNullValue(type));
-  lanes_.set_mask(lanes_.narrowed(all, builder.CreateNot(in_line), builder));
-  lane_loops_.for_each_lane(load, builder);
-  lanes_.set_mask(all);
-  lanes_.set_vector(&load, builder.CreateSelect(in_line, loaded, lanes_.known_vector(&load)));
+// Gathers the words in which the elements lie. A word is in one page, so that all of it can be read where a part can.
+// Indices of 32 bits stay such.
+Value* LaneAccesses::gather_parts_of_words(LoadInst& load, Value* address, Value* mask, IRBuilder<>& builder) {
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), parts = kWordBytes / bytes;
+  Type *number = builder.getInt64Ty(), *words = vector_of(builder.getInt32Ty());
+  auto masked = [&](Value* pointers) {
+    Type* integers = number;
+    if (pointers->getType()->isVectorTy()) integers = vector_of(number);
+    return builder.CreateIntrinsic(Intrinsic::ptrmask, {pointers->getType(), integers},
+                                   {pointers, ConstantInt::get(integers, ~(kWordBytes - 1))});
+  };
+  auto constant = [&](uint64_t value) { return ConstantInt::get(words, value); };
+  Value *from, *part;  // the words' addresses, the element's place in each
+  if (std::optional<LaneIndex> index = narrow_index_of(address, bytes)) {
+    Value *base = lanes_.scalar(index->base), *lanes = lanes_.vector(index->number, builder);
+    Value* first = builder.CreateAnd(builder.CreatePtrToInt(base, number), builder.getInt64(kWordBytes - 1));
+    first = builder.CreateLShr(builder.CreateTrunc(first, builder.getInt32Ty()), Log2_64(bytes));
+    // Not the index and `first`, whose sum may wrap.
+    Value* part_of_sum = builder.CreateAdd(builder.CreateAnd(lanes, constant(parts - 1)),
+                                           builder.CreateVectorSplat(kLanes, first));
+    Value* shift = constant(Log2_64(parts));
+    Value* word = index->is_signed ? builder.CreateAShr(lanes, shift) : builder.CreateLShr(lanes, shift);
+    word = builder.CreateAdd(word, builder.CreateLShr(part_of_sum, shift));
+    Value* words_base = masked(base);
+    from = builder.CreateGEP(builder.getInt32Ty(), words_base, builder.CreateSExt(word, vector_of(number)));
+    part = builder.CreateAnd(part_of_sum, constant(parts - 1));
+  } else {
+    Value* addresses = lanes_.vector(address, builder);
+    from = masked(addresses);
+    part = builder.CreateTrunc(builder.CreatePtrToInt(addresses, vector_of(number)), words);
+    part = builder.CreateLShr(builder.CreateAnd(part, constant(kWordBytes - 1)), constant(Log2_64(bytes)));
+  }
+  Value* gathered = builder.CreateMaskedGather(words, from, Align(kWordBytes), mask, Constant::getNullValue(words));
+  Value* elements = builder.CreateLShr(gathered, builder.CreateShl(part, constant(Log2_64(8 * bytes))));
+  elements = builder.CreateTrunc(elements, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
+  return builder.CreateBitCast(elements, vector_of(load.getType()));
+}
+
+// The address as an array's with an index of 32 bits, of which the word's index is one with a sign.
+std::optional<LaneAccesses::LaneIndex> LaneAccesses::narrow_index_of(Value* address, uint64_t bytes) const {
+  auto* gep = dyn_cast<GetElementPtrInst>(address);
+  if (!gep || lanes_.is_divergent(gep->getPointerOperand()) || gep->getNumIndices() != 1 ||
+      layout_.getTypeAllocSize(gep->getSourceElementType()) != bytes)
+    return std::nullopt;
+  Value* index = gep->getOperand(1);
+  bool is_signed = true;
+  if (auto* extension = dyn_cast<CastInst>(index); extension && isa<SExtInst, ZExtInst>(extension)) {
+    index = extension->getOperand(0);
+    is_signed = isa<SExtInst>(extension);
+  }
+  // Half of an unsigned index, and one more, may be no number with a sign.
+  if (!index->getType()->isIntegerTy(32) || (!is_signed && bytes != 1)) return std::nullopt;
+  return LaneIndex{gep->getPointerOperand(), index, is_signed};
 }
 
 void LaneAccesses::store(StoreInst& store, IRBuilder<>& builder) {

@@ -135,6 +135,13 @@ class Lanes {
   /// Masked loads and stores of elements of so many bytes.
   bool can_mask(uint64_t bytes) const { return is_word(bytes) || isa_.masks_small_elements; }
   bool has_gathers(Type* type) const { return isa_.has_gathers && is_word(layout_.getTypeSizeInBits(type) / 8); }
+  /// Whether the lanes' bytes or pairs of bytes are gathered as parts of words, each of which is in one word.
+  bool gathers_words_of(const LoadInst& load) const {
+    const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+    return isa_.has_gathers && !load.getType()->isIntegerTy(1) && (bytes == 1 || bytes == 2) &&
+           bytes * 8 == layout_.getTypeSizeInBits(load.getType()) && load.getAlign().value() >= bytes;
+  }
+  bool is_gathered(const LoadInst& load) const { return has_gathers(load.getType()) || gathers_words_of(load); }
   bool has_scatters(Type* type) const { return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8); }
   /// Lanes' elements per register.
   unsigned register_lanes(Type* element) const {

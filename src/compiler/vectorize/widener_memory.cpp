@@ -117,8 +117,9 @@ void MemoryAccesses::note_scattered(const Instruction& access, Value* address) {
   if (!keeps_remarks(*access.getFunction())) return;
   const bool is_load = isa<LoadInst>(access);
   const std::string_view noun = is_load ? "load" : "store", what = is_load ? "gather" : "scatter";
-  const std::string_view how =
-      lanes_.has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
+  const bool is_indexed = is_load ? lanes_.is_gathered(cast<LoadInst>(access))
+                                  : lanes_.has_scatters(cast<StoreInst>(access).getValueOperand()->getType());
+  const std::string_view how = is_indexed ? "" : " lane by lane";
   if (isa<AllocaInst>(getUnderlyingObject(address)))
     remark("widen", access, what, how,
            ": each thread's private array is an array of its own, and the index is not "

@@ -186,7 +186,7 @@ bool PatternAccesses::load(LoadInst& load, IRBuilder<>& builder) {
     return {lanes_.known_vector(&load)};
   };
   std::optional<Pieces> pieces =
-      pieces_of(*pattern, bytes, lanes_.has_gathers(load.getType()) ? kGatherCost : kLaneLoopCost);
+      pieces_of(*pattern, bytes, lanes_.is_gathered(load) ? kGatherCost : kLaneLoopCost);
   if (!pieces) return false;
   const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
   auto load_pieces = [&](Value* address) -> Values {

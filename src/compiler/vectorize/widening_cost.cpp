@@ -90,8 +90,9 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, con
     if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
       const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
       const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
-      const bool is_indexed = (isa<StoreInst>(instruction) ? vector_isa.has_scatters : vector_isa.has_gathers) &&
-                              (bytes == 4 || bytes == 8);
+      // Narrow elements are loaded as parts of words.
+      const bool is_indexed = isa<StoreInst>(instruction) ? vector_isa.has_scatters && (bytes == 4 || bytes == 8)
+                                                          : vector_isa.has_gathers && bytes <= 8;
       ++(affine.contains(pointer) || is_indexed ? cost.consecutive : cost.serialized);
     } else if (instruction.isAtomic()) {
       ++cost.serialized;

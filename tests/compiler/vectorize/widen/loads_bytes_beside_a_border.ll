@@ -1,5 +1,4 @@
-; Where bytes are clamped at a border, the lanes that are consecutive are one masked load. The others are loaded lane by
-; lane.
+; Where bytes are clamped at a border, lanes load by themselves: as parts of words, or one by one.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v4 %s | FileCheck %s --check-prefixes=CHECK,WIDE
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s --check-prefixes=CHECK,NARROW
 
@@ -9,12 +8,10 @@ declare i32 @llvm.smax.i32(i32, i32)
 ; CHECK-LABEL: define void @bytes(
 ; CHECK: row:
 ; CHECK: load <32 x i8>
-; WIDE: lanes:
-; WIDE: %[[IN_LINE:.*]] = icmp eq <32 x i64>
-; WIDE: call <32 x i8> @llvm.masked.load.v32i8.p0(ptr %{{.*}}, i32 1, <32 x i1> 
-; NARROW-NOT: @llvm.masked.load.v32i8
-; CHECK: lane:
-; WIDE: select <32 x i1> %[[IN_LINE]]
+; CHECK: lanes:
+; WIDE: call <32 x i32> @llvm.masked.gather
+; NARROW: lane:
+; NARROW: load i8
 define void @bytes(ptr %x, ptr %y, i32 %first) {
   %lane = call i32 @__kiln_lane()
   %i = add i32 %first, %lane

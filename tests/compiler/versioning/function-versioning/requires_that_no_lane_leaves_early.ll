@@ -6,12 +6,12 @@ declare void @one_by_one(i32)
 
 ; CHECK-LABEL: define internal i1 @leaves_early.whole(
 ; CHECK: %[[RIGHT:.*]] = icmp sgt <32 x i32> %{{.*}}, <i32 99,
+; CHECK: select <32 x i1> zeroinitializer, <32 x i1>
 ; CHECK: %[[BITS:.*]] = bitcast <32 x i1> %[[RIGHT]] to i32
 ; CHECK: icmp eq i32 %[[BITS]], 0
 ; CHECK: icmp eq i1 %{{.*}}, false
 ; CHECK: call i64 @llvm.usub.sat.i64(i64 %limit, i64 12)
 ; CHECK: br i1 %{{.*}}, label %[[REST:.*]], label %other, !prof
-; CHECK: store <32 x i1> <i1 true, i1 true,
 ; CHECK: br i1 true, label %fast0
 define internal void @leaves_early(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
@@ -35,7 +35,6 @@ entry:
   %any = icmp ne i32 %bits, 0
   br i1 %any, label %inside, label %end
 inside:
-  store <32 x i1> %stay, ptr %p
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit
   br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99

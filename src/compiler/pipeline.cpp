@@ -286,7 +286,9 @@ void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelPa
   pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
   pipeline.run("describe-accesses", body, [&] { describe_accesses(body, unit, parameters); });
   // Before optimization, which would follow pointers less far than guards do.
-  if (unit.bounds_guards) pipeline.run("bounds-guards", body, [&] { insert_bounds_guards(body, unit, parameters); });
+  const bool compares_with_launch = prefers_simd(pipeline.request().target);
+  if (unit.bounds_guards)
+    pipeline.run("bounds-guards", body, [&] { insert_bounds_guards(body, unit, parameters, compares_with_launch); });
   pipeline.run("batch-elements", body, [&] { expand_elements(*body.getParent()); });
 }
 

@@ -52,7 +52,8 @@ struct Bounds {
 
 class Guards {
  public:
-  Guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters)
+  Guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters,
+         bool compares_with_launch = false)
       : body_(body),
         module_(*body.getParent()),
         context_(body.getContext()),
@@ -70,7 +71,7 @@ class Guards {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
       Value *first = zero, *bytes = body.getArg(static_cast<unsigned>(3 * i + 2));
       if (const uint64_t known_bytes = parameters[i].known_bytes) {
-        bytes = builder.getInt64(known_bytes);
+        if (!compares_with_launch) bytes = builder.getInt64(known_bytes);
         known_bytes_[argument] = known_bytes;
       }
       if (!parameters[i].from_zero) {
@@ -729,8 +730,9 @@ class Guards {
 
 }  // namespace
 
-void insert_bounds_guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {
-  Guards(body, unit, parameters).run();
+void insert_bounds_guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters,
+                          bool compares_with_launch) {
+  Guards(body, unit, parameters, compares_with_launch).run();
 }
 
 void expand_elements(Module& module) {

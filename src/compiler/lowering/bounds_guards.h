@@ -27,7 +27,11 @@
 namespace kiln {
 
 /// `body` has three arguments for each of the parameters (kBodyFunction); its allocas are promoted.
-void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters);
+/// `compares_with_launch`: known sizes prove accesses, and what is not proved is compared with the size that the launch
+/// says. LLVM would divide a constant by the element's size and compare the index, which the SIMD engine would not
+/// recognize as the address's.
+void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters,
+                          bool compares_with_launch = false);
 
 /// Replaces the pointers to arrays of a batch by arithmetic, after describe_accesses() and insert_bounds_guards().
 void expand_elements(llvm::Module& module);

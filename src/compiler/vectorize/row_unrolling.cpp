@@ -24,8 +24,8 @@ constexpr unsigned kFactor = 4, kFactorOfNarrow = 8;
 constexpr unsigned kMostInLoop = 80;
 // Instructions of all copies in a function: each takes some 0.5 ms to compile, with what runs where a check fails.
 constexpr unsigned kMostCopied = 480;
-// Nearer elements are in the same registers (widener_strides.h).
-constexpr int64_t kFewestBytes = 17;
+// Lanes that are nearer to each other have their elements in the same registers (widener_strides.h).
+constexpr int64_t kFewestBytesOfRow = 17;
 
 class LoopsOverRows {
  public:
@@ -71,31 +71,34 @@ class LoopsOverRows {
     const bool has_writes = any_of(loop.blocks(), [](const BasicBlock* block) {
       return any_of(*block, [](const Instruction& instruction) { return instruction.mayWriteToMemory(); });
     });
-    bool has_rows = false, are_words = false;
+    bool has_rows = false, has_gaps = false, are_words = false;
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) {
         if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return 0;
         auto* load = dyn_cast<LoadInst>(&instruction);
-        if (!load || (has_writes && !load->hasMetadata(LLVMContext::MD_invariant_load)) || !walks_row(*load, loop))
-          continue;
-        has_rows = true;
+        if (!load || (has_writes && !load->hasMetadata(LLVMContext::MD_invariant_load))) continue;
+        const int64_t distance = walked(*load, loop);
+        if (distance == 0) continue;
+        (distance < kFewestBytesOfRow ? has_gaps : has_rows) = true;
         are_words |= layout_.getTypeStoreSize(load->getType()) == 4;
       }
-    if (!has_rows) return 0;
+    // What the next iterations load fills gaps.
+    if (!has_rows) return has_gaps ? kFactor : 0;
     const bool is_short = size <= kMostInLoop / 2 && (trips == 0 || trips >= 2 * kFactorOfNarrow);
     return are_words || !is_short ? kFactor : kFactorOfNarrow;
   }
 
-  // Whether the load is of the element after that of the iteration before, and of a row of each lane's own.
-  bool walks_row(LoadInst& load, const Loop& loop) {
-    if (!load.isSimple() || load.getType()->isVectorTy()) return false;
+  // The bytes between lanes, if the load is of the element after that of the iteration before and there is a gap
+  // between lanes; otherwise 0.
+  int64_t walked(LoadInst& load, const Loop& loop) {
+    if (!load.isSimple() || load.getType()->isVectorTy()) return 0;
     Value* address = load.getPointerOperand();
     if (auto* guard = dyn_cast<SelectInst>(address)) address = guard->getTrueValue();
     const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(load.getType()).getFixedValue());
-    if (!divergence_.is_divergent(address)) return false;
+    if (!divergence_.is_divergent(address)) return 0;
     if (!strides_) strides_.emplace(function_, divergence_);
     const LaneStride stride = strides_->of(address);
-    if (bytes > 4 || !stride.distance || *stride.distance < kFewestBytes) return false;
+    if (bytes > 4 || !stride.distance || *stride.distance < 2 * bytes) return 0;
     const auto* walk = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(address));
     const SCEV* step = nullptr;
     if (walk && walk->getLoop() == &loop) {
@@ -106,10 +109,13 @@ class LoopsOverRows {
       walk = index ? dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(index->getOperand(0))) : nullptr;
       if (walk && walk->getLoop() == &loop)
         return walk->getStepRecurrence(evolution_)->isOne() &&
-               static_cast<int64_t>(layout_.getTypeAllocSize(element->getSourceElementType()).getFixedValue()) == bytes;
+                       static_cast<int64_t>(
+                           layout_.getTypeAllocSize(element->getSourceElementType()).getFixedValue()) == bytes
+                   ? *stride.distance
+                   : 0;
     }
     const auto* constant = step ? dyn_cast<SCEVConstant>(step) : nullptr;
-    return constant && constant->getAPInt() == static_cast<uint64_t>(bytes);
+    return constant && constant->getAPInt() == static_cast<uint64_t>(bytes) ? *stride.distance : 0;
   }
 
   Function& function_;

@@ -7,6 +7,10 @@
 // Idea: the next iterations load what is beside. The loop is unrolled so that they are in one block; the widener loads
 // 16 bytes of each row then and transposes registers (vectorize/widener_interleaved.h).
 //
+// The same holds where lanes are two, three or four elements apart, as in filters that keep every n-th sample: what
+// lies between two lanes' elements is what the next iterations load. One iteration loads all registers and takes a part
+// of each; unrolled, they are loaded once and shared.
+//
 // Only innermost loops that all lanes leave together, of which each copy is short: what does not walk a row is
 // there several times. Iterations that are left over are a loop of their own, unless the trip count is known.
 //

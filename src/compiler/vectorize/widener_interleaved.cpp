@@ -169,6 +169,20 @@ void InterleavedAccesses::check_members(const AccessGroup& group, AccessShape& s
                                 static_cast<uint64_t>(member.offset - lowest.offset) * shape.bytes);
 }
 
+// The elements from the lowest member to the highest, where one guard allows all of them, as that of a vector does. A
+// lane whose offset passes has all in the array, so that a check need not look beyond them.
+uint64_t InterleavedAccesses::covered_by_guard(const AccessGroup& group) const {
+  const Member& lowest = lowest_member(group);
+  Value* allowed = guarded_address_of(*lowest.access).allowed;
+  if (!allowed || !lanes_.is_divergent(allowed) || may_wrap(group)) return 0;
+  int64_t highest = lowest.offset;
+  for (const Member& member : group) {
+    if (guarded_address_of(*member.access).allowed != allowed) return 0;
+    highest = std::max(highest, member.offset);
+  }
+  return static_cast<uint64_t>(highest - lowest.offset);
+}
+
 void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_member(group).offset;
   auto& load = cast<LoadInst>(*lowest_member(group).access);
@@ -205,7 +219,8 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     append_range(results, strided_.interleaved(members, builder));
     return results;
   };
-  AccessShape shape{bytes, (num_elements - 1) * bytes, is_complete || !is_checked, true};
+  const uint64_t reach = (num_elements - 1 - covered_by_guard(group)) * bytes;
+  AccessShape shape{bytes, reach, is_complete || !is_checked, true};
   check_members(group, shape);
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
@@ -237,7 +252,8 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   const bool is_checked = allowed && lanes_.is_divergent(allowed);
   auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
   auto scalarized = [&] { return load_members_alone(group, builder); };
-  AccessShape shape{bytes, (step * (kLanes - 1) + part - 1) * bytes, true, true};
+  const uint64_t reach = (step * (kLanes - 1) + part - 1 - covered_by_guard(group)) * bytes;
+  AccessShape shape{bytes, reach, true, true};
   check_members(group, shape);
   Values results = is_checked || part == last + 1
                        ? checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)
@@ -292,7 +308,7 @@ void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& bui
     for (const Member& member : group) lane_accesses_.store(cast<StoreInst>(*member.access), builder);
     return {};
   };
-  AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
+  AccessShape shape{bytes, (step * (kLanes - 1) + last - covered_by_guard(group)) * bytes, true};
   check_members(group, shape);
   // What lies between members is masked.
   if (!is_complete && !lanes_.can_mask(bytes))

@@ -60,6 +60,7 @@ class InterleavedAccesses {
                                                uint64_t bytes) const;
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
   void check_members(const AccessGroup& group, AccessShape& shape) const;
+  uint64_t covered_by_guard(const AccessGroup& group) const;
   uint64_t step_of(Value* pointer, uint64_t bytes);
   void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   Values load_members_alone(const AccessGroup& group, IRBuilder<>& builder);

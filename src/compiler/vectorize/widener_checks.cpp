@@ -132,8 +132,9 @@ Value* AddressChecks::check_piece(Instruction& instruction, CheckedPieces& check
     require(check_stride(number, checked, builder));
     Value *first = lane_scalars_.at_lane(number, 0, builder),
           *last = lane_scalars_.at_lane(number, kLanes - 1, builder);
-    // Unsigned ones that follow their stride ascend.
-    if (is_signed || strides_.stride_of(number) < 0)
+    // Narrow unsigned numbers that follow their stride ascend. Those of 64 bits follow it modulo 2^64, and extended
+    // ones may have been negative.
+    if (is_signed || number->getType()->isIntegerTy(64) || isa<SExtInst>(number))
       require(builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, last));
     return std::pair(first, last);
   };

@@ -65,8 +65,8 @@ Value* LaneAccesses::gather_parts_of_words(LoadInst& load, Value* address, Value
     Value* first = builder.CreateAnd(builder.CreatePtrToInt(base, number), builder.getInt64(kWordBytes - 1));
     first = builder.CreateLShr(builder.CreateTrunc(first, builder.getInt32Ty()), Log2_64(bytes));
     // Not the index and `first`, whose sum may wrap.
-    Value* part_of_sum = builder.CreateAdd(builder.CreateAnd(lanes, constant(parts - 1)),
-                                           builder.CreateVectorSplat(kLanes, first));
+    Value* part_of_sum =
+        builder.CreateAdd(builder.CreateAnd(lanes, constant(parts - 1)), builder.CreateVectorSplat(kLanes, first));
     Value* shift = constant(Log2_64(parts));
     Value* word = index->is_signed ? builder.CreateAShr(lanes, shift) : builder.CreateLShr(lanes, shift);
     word = builder.CreateAdd(word, builder.CreateLShr(part_of_sum, shift));

@@ -1,9 +1,9 @@
 // Loads and stores whose lanes access memory each by itself: masked accesses, gathers and scatters where the processor
 // has them for the element, otherwise loops over lanes. They are the slow path of all others.
 //
-// Processors gather words. A byte, or a half at an even address, is a part of the word in which it lies, which is shifted
-// and narrowed: tables of bytes, pictures that are warped, clamped or mirrored, and halves that data choose take half of
-// the time of a loop over lanes. (Stores of parts of words would write what other threads own.)
+// Processors gather words. A byte, or a half at an even address, is a part of the word in which it lies, which is
+// shifted and narrowed: tables of bytes, pictures that are warped, clamped or mirrored, and halves that data choose
+// take half of the time of a loop over lanes. (Stores of parts of words would write what other threads own.)
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

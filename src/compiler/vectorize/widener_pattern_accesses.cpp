@@ -185,8 +185,7 @@ bool PatternAccesses::load(LoadInst& load, IRBuilder<>& builder) {
     lane_accesses_.load(load, builder);
     return {lanes_.known_vector(&load)};
   };
-  std::optional<Pieces> pieces =
-      pieces_of(*pattern, bytes, lanes_.is_gathered(load) ? kGatherCost : kLaneLoopCost);
+  std::optional<Pieces> pieces = pieces_of(*pattern, bytes, lanes_.is_gathered(load) ? kGatherCost : kLaneLoopCost);
   if (!pieces) return false;
   const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
   auto load_pieces = [&](Value* address) -> Values {

@@ -65,24 +65,21 @@ class FunctionScope : public VersioningScope {
   // Then what comes after the exit always executes, and no mask is left.
   void require_no_early_exits() {
     const BasicBlock* end = nullptr;
-    for (BasicBlock* block = insertion_point_.getParent(); block != end;) {
+    bool is_early = true;  // A later condition may be the body's last one, as in `if (lane == 0) y[i] = sum;`.
+    for (BasicBlock* block = insertion_point_.getParent(); block && block != end;) {
       always_executed_.insert(block);
       auto* node = post_dominators_.getNode(block)->getIDom();
       BasicBlock* next = node ? node->getBlock() : nullptr;
-      if (BasicBlock* rest = behind_early_exit(*block, next)) {
-        end = next;  // an exit in the rest leads there, or farther
-        block = rest;
-      } else if (next) {
-        block = next;
-      } else {
-        break;
-      }
+      BasicBlock* rest = is_early ? after_early_exit(*block, next) : nullptr;
+      if (rest) end = next;  // an exit in the rest leads there, or farther
+      is_early = is_early && (rest || succ_size(block) == 1);
+      block = rest ? rest : next;
     }
   }
 
-  // Where the block's branch goes on, if its other side is the way out and does nothing on it, and where all lanes can
+  // Where the block's branch goes on, if its other side only leads to the end, and where all lanes can
   // be required to go on.
-  BasicBlock* behind_early_exit(BasicBlock& block, BasicBlock* exit) {
+  BasicBlock* after_early_exit(BasicBlock& block, BasicBlock* exit) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
     if (!exit || !branch || !branch->isConditional() || check_of(block) || !does_nothing_from(*exit)) return nullptr;
     const unsigned side = branch->getSuccessor(0) == exit ? 1 : 0;
@@ -92,21 +89,20 @@ class FunctionScope : public VersioningScope {
     ICmpInst::Predicate predicate;
     Value* mask;
     const bool goes_on_if = side == 0;
-    if (match(branch->getCondition(), m_ICmp(predicate, m_BitCast(m_Value(mask)), m_Zero())) &&
-        predicate == (goes_on_if ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ) && is_mask(mask))
-      return require_lanes(mask, true) ? rest : nullptr;
+    const bool tests_mask = match(branch->getCondition(), m_ICmp(predicate, m_BitCast(m_Value(mask)), m_Zero())) &&
+                            predicate == (goes_on_if ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ) && is_mask(mask);
     SmallVector<Requirement> known;
-    if (!decompose(branch->getCondition(), goes_on_if, known)) return nullptr;
+    if (tests_mask ? !decompose(mask, true, known) : !decompose(branch->getCondition(), goes_on_if, known))
+      return nullptr;
     exits_.append(known);
     return rest;
   }
 
-  static bool does_nothing_from(BasicBlock& block) {
+  bool does_nothing_from(BasicBlock& block) {
     SmallVector<BasicBlock*> left{&block};
-    SmallPtrSet<BasicBlock*, 8> seen;
     while (!left.empty()) {
       BasicBlock* next = left.pop_back_val();
-      if (!seen.insert(next).second) continue;
+      if (!does_nothing_.insert(next).second) continue;
       if (any_of(*next, [](const Instruction& i) { return i.mayHaveSideEffects(); })) return false;
       append_range(left, successors(next));
     }
@@ -116,26 +112,6 @@ class FunctionScope : public VersioningScope {
   static bool is_mask(const Value* value) {
     const auto* type = dyn_cast<FixedVectorType>(value->getType());
     return type && type->getElementType()->isIntegerTy(1) && type->getNumElements() == kLanes;
-  }
-
-  // All lanes of the mask have the value. What that follows from is required, and known in the fast copy.
-  bool require_lanes(Value* mask, bool value) {
-    SmallVector<Requirement> known;
-    if (!decompose_lanes(mask, value, known)) return false;
-    exits_.append(known);
-    return true;
-  }
-
-  bool decompose_lanes(Value* mask, bool value, SmallVectorImpl<Requirement>& known) {
-    Value *one, *other;
-    if (auto* constant = dyn_cast<Constant>(mask)) return value ? constant->isAllOnesValue() : constant->isNullValue();
-    if (match(mask, m_Not(m_Value(one)))) return decompose_lanes(one, !value, known);
-    if (value ? match(mask, m_LogicalAnd(m_Value(one), m_Value(other)))
-              : match(mask, m_LogicalOr(m_Value(one), m_Value(other))))
-      return decompose_lanes(one, value, known) && decompose_lanes(other, value, known);
-    if (Value* splat = getSplatValue(mask)) return decompose(splat, value, known);
-    known.push_back({mask, value});
-    return can_be_hoisted(mask);
   }
 
   bool require(BranchInst& check, bool value) override {
@@ -203,12 +179,16 @@ class FunctionScope : public VersioningScope {
     return true;
   }
 
+  // What it takes for a condition, of one thread or of all lanes, to have the value. Nothing that is constant.
   bool decompose(Value* condition, bool value, SmallVectorImpl<Requirement>& known) {
     Value *one, *other;
+    if (auto* constant = dyn_cast<Constant>(condition))
+      return value ? constant->isAllOnesValue() : constant->isNullValue();
     if (match(condition, m_Not(m_Value(one)))) return decompose(one, !value, known);
     if (value ? match(condition, m_LogicalAnd(m_Value(one), m_Value(other)))
               : match(condition, m_LogicalOr(m_Value(one), m_Value(other))))
       return decompose(one, value, known) && decompose(other, value, known);
+    if (Value* splat = is_mask(condition) ? getSplatValue(condition) : nullptr) return decompose(splat, value, known);
     known.push_back({condition, value});
     return can_be_hoisted(condition);
   }
@@ -322,7 +302,8 @@ class FunctionScope : public VersioningScope {
       Value* test = builder.CreateICmpEQ(bits, known(bits->getType()));
       part->replaceUsesWithIf(known(part->getType()),
                               [&](Use& use) { return use.getUser() != bits && use.getUser() != test; });
-      add(test);
+      // Of several parts one may be poison where another does not hold.
+      add(builder.CreateFreeze(test));
     }
     for (const Range& range : ranges_) {
       Value *lowest = hoist(range.lowest), *limit = hoist(range.limit);
@@ -363,6 +344,7 @@ class FunctionScope : public VersioningScope {
   PostDominatorTree& post_dominators_;
   ScalarEvolution& evolution_;
   SmallPtrSet<const BasicBlock*, 16> always_executed_;
+  SmallPtrSet<const BasicBlock*, 16> does_nothing_;  // of exits so far: nothing is done from here on
   DenseMap<Instruction*, bool> can_be_hoisted_;
   SmallVector<Requirement> requirements_, exits_;
   DenseSet<PointerIntPair<Value*, 1, bool>> required_;

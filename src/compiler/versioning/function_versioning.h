@@ -6,6 +6,11 @@
 // simdgroup. Accesses to one array at known byte distances, as in a stencil, are in bounds if the lowest and the
 // highest are. The remaining code has no branches. Every other simdgroup runs the code that checks each access.
 //
+// Most bodies begin with `if (x >= width || y >= height) return;`. Everything after that is made under a condition. So
+// the fast version requires that no lane leaves there, if that can be asked for before the body has begun: all lanes go
+// on, and no mask is left. The simdgroups at a grid's right end run the other version. Only exits that do nothing are
+// looked at, and as long as each follows the one before.
+//
 // In a long body the vector code that checks each access took two thirds of the time of code generation, and hardly
 // ever runs. The fast version then runs simdgroups with fewer threads too, by masks on its stores, and only simdgroups
 // with an access out of bounds are left, which are those at the ends of arrays. They run the scalar engine's code, one

@@ -95,6 +95,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/row_blocks.h"
 #include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
@@ -122,17 +123,51 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",       "affine-lanes",           "asynchronous-copies",   "atomic-prefetch",
-    "bit-counts",           "cluster-stores",         "coarsened-addresses",   "coarsened-loop-versioning",
-    "component-conditions", "compose-shuffles",       "constant-offsets",      "deferred-reductions",
-    "extension-uses",       "flat-branches",          "full-unrolling",        "function-versioning",
-    "gather-addresses",     "guard-indices",          "guarded-atomics",       "guarded-loop-versioning",
-    "indirect-prefetch",    "int4-to-float",          "interleaved-variables", "lane-loop-splitting",
-    "lane-reductions",      "loop-versioning",        "masked-loads",          "min-max-idiom",
-    "narrow-integers",      "order-stores",           "partial-unrolling",     "prefetch",
-    "pressure-scheduler",   "reload-inputs",          "row-unrolling",         "scalar-slow-version",
-    "simdgroup-loops",      "store-forwarding",       "tensor-products",       "thread-coarsening",
-    "threadgroup-copies",   "threadgroup-versioning", "tile-multibuffering",   "vector-copies",
+    "adjacent-loads",
+    "affine-lanes",
+    "asynchronous-copies",
+    "atomic-prefetch",
+    "bit-counts",
+    "cluster-stores",
+    "coarsened-addresses",
+    "coarsened-loop-versioning",
+    "component-conditions",
+    "compose-shuffles",
+    "constant-offsets",
+    "deferred-reductions",
+    "extension-uses",
+    "flat-branches",
+    "full-unrolling",
+    "function-versioning",
+    "gather-addresses",
+    "guard-indices",
+    "guarded-atomics",
+    "guarded-loop-versioning",
+    "indirect-prefetch",
+    "int4-to-float",
+    "interleaved-variables",
+    "lane-loop-splitting",
+    "lane-reductions",
+    "loop-versioning",
+    "masked-loads",
+    "min-max-idiom",
+    "narrow-integers",
+    "order-stores",
+    "partial-unrolling",
+    "prefetch",
+    "pressure-scheduler",
+    "reload-inputs",
+    "row-blocks",
+    "row-unrolling",
+    "scalar-slow-version",
+    "simdgroup-loops",
+    "store-forwarding",
+    "tensor-products",
+    "thread-coarsening",
+    "threadgroup-copies",
+    "threadgroup-versioning",
+    "tile-multibuffering",
+    "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -383,7 +418,12 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
-  // After full unrolling, which leaves the longer loops.
+  // After full unrolling, which leaves the longer loops. Their iterations stay one by one.
+  if (pipeline.run(optional("row-blocks"), group, [&] {
+        return make_row_blocks(group, functions.getResult<DivergenceAnalysis>(group), functions, vector_isa);
+      }))
+    pipeline.run_llvm("early-cse,adce", group);
+  // Those that do not write.
   if (pipeline.run(optional("row-unrolling"), group, [&] {
         return mark_loops_over_rows(group, functions.getResult<DivergenceAnalysis>(group), functions);
       }))

@@ -3,11 +3,12 @@
     tests/python/random_memory_check.py 0 50000                   by seed, on both engines
     tests/python/random_memory_check.py 0 50000 --isa avx2        the SIMD engine with AVX2
     tests/python/random_memory_check.py 0 50000 --kind pictures   neighbours of pixels in place of arbitrary numbers
+    tests/python/random_memory_check.py 0 50000 --kind rows       loops of threads over rows of their own
     tests/python/random_memory_check.py 0 300 --gpu               on an NVIDIA GPU, in this process (compute-sanitizer can look on)
 
 A process for each engine runs body after body, since settings are read when a process starts. One that ends names its
-body by that, and another goes on with the next. `random_memory_bodies.py` and `random_picture_bodies.py` write the
-bodies and say what they give; `test_random_memory.py` runs some of them at each change.
+body by that, and another goes on with the next. `random_memory_bodies.py`, `random_picture_bodies.py` and
+`random_row_bodies.py` write the bodies and say what they give; `test_random_memory.py` runs some of them at each change.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ from typing import Any
 import numpy as np
 import random_memory_bodies
 import random_picture_bodies
+import random_row_bodies
 from guarded_pages import GuardedPages
 
-KINDS: dict[str, Any] = {"memory": random_memory_bodies, "pictures": random_picture_bodies}
+KINDS: dict[str, Any] = {
+    "memory": random_memory_bodies,
+    "pictures": random_picture_bodies,
+    "rows": random_row_bodies,
+}
 
 
 def work(kind: str, first: int, end: int) -> None:
@@ -149,10 +155,14 @@ def main() -> int:
     if arguments.worker:
         work(arguments.kind, *arguments.worker)
         return 0
+    if arguments.gpu and arguments.kind == "rows":
+        parser.error("rows are written in place by several kinds of arrays, which is for CPUs")
     started = time.monotonic()
     compared = wrong = 0
     seeds = (arguments.first, arguments.end)
-    results = compare_on_gpu(*seeds, arguments.kind) if arguments.gpu else compare(*seeds, arguments.isa, arguments.kind)
+    results = (
+        compare_on_gpu(*seeds, arguments.kind) if arguments.gpu else compare(*seeds, arguments.isa, arguments.kind)
+    )
     for seed, engine, problem in results:
         compared += 1
         if problem:

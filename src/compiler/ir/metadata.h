@@ -34,6 +34,14 @@ inline void mark_uniform(llvm::Instruction& exchange) {
 /// node.
 inline constexpr const char* kDisjoint = "kiln.disjoint";
 
+/// On the accesses of a block of iterations to its rows and its tiles (vectorize/row_blocks.h). Those to rows run only
+/// if those of all active lanes are in bounds and none wraps from one iteration to another. Its operand is the number
+/// of the loop's access.
+inline constexpr const char* kRowBlock = "kiln.row-block";
+
+/// On a load in a loop that is unrolled, so that it is beside others of the row (vectorize/row_unrolling.h).
+inline constexpr const char* kRowPart = "kiln.row-part";
+
 /// On a load or store whose alignment is proved.
 inline constexpr const char* kAligned = "kiln.aligned";
 

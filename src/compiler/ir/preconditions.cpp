@@ -189,6 +189,7 @@ ArrayRef<PassRow> pass_rows() {
       {"remove-iterations", {&kHasNoProducts, &kHasNoMasks}},
       {"coarsened-positions", {&kHasNoMasks, &kHasNoIterations, &kHasNoThreadValues}},
       {"interleaved-variables", {&kHasNoMasks, &kHasNoIterations}},
+      {"row-blocks", {&kHasNoMasks, &kHasNoIterations}},
       {"row-unrolling", {&kHasNoMasks, &kHasNoIterations}},
       {"narrow-integers", {&kHasNoMasks, &kHasNoIterations}},
       {"cluster-stores", {&kHasNoMasks, &kHasNoIterations}},

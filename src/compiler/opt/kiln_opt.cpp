@@ -105,6 +105,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/row_blocks.h"
 #include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
@@ -217,6 +218,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
       {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
       {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
+      {"row-blocks",
+       [](Function& f, State& s) {
+         make_row_blocks(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads(), s.vector_isa);
+       }},
       {"row-unrolling",
        [](Function& f, State& s) {
          mark_loops_over_rows(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads());

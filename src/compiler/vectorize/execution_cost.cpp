@@ -9,13 +9,14 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/ProfDataUtils.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/lane_strides.h"
 #include "core/text.h"
@@ -38,6 +39,9 @@ constexpr double kArithmeticCycles = 0.7, kWideProductCycles = 3, kGatherCycles 
 double division_cycles(const VectorIsa& isa) { return isa.register_bytes > 32 ? 14 : 8; }
 double interleaved_cycles(const VectorIsa& isa) { return isa.register_bytes > 32 ? 5 : 4; }
 
+// An element of 4 bytes of a part of a row, and one of the tiles that parts go to.
+constexpr double kRowCycles = 16, kTileCycles = 1, kWordBytes = 4;
+
 // An interleaved access loads whole registers.
 constexpr int64_t kMostInterleaved = 8;
 
@@ -52,10 +56,6 @@ constexpr double kUnknownTrips = 16, kMostTrips = 4096;
 constexpr double kSlowestOfCounters = 1.5, kSlowestOfSearches = 4;
 constexpr double kReturnProbability = 0.1;
 constexpr unsigned kShortReturn = 8;  // instructions of a block that only returns
-
-// ---- The first-level cache
-
-constexpr int64_t kLineBytes = 64, kSets = 64, kWays = 8;
 
 struct Frequency {
   double thread = 0, simdgroup = 0;
@@ -143,7 +143,12 @@ class Frequencies {
     }
     if (edges == 1 || post_dominators_.dominates(&to, &from)) return own;
     double share = 1.0 / edges;
-    if (edges == 2) {
+    // What is rare, such as a last block of iterations.
+    uint64_t first, second;
+    if (edges == 2 && extractBranchWeights(*from.getTerminator(), first, second) && first + second > 0) {
+      share = static_cast<double>(from.getTerminator()->getSuccessor(0) == &to ? first : second) /
+              static_cast<double>(first + second);
+    } else if (edges == 2) {
       const bool other_returns =
           any_of(successors(&from), [&](const BasicBlock* next) { return next != &to && only_returns(*next); });
       share = only_returns(to) ? kReturnProbability : other_returns ? 1 - kReturnProbability : share;
@@ -168,13 +173,6 @@ class Frequencies {
 Type* operated_type(const Instruction& instruction) {
   if (isa<PHINode, SelectInst>(instruction) || instruction.getNumOperands() == 0) return instruction.getType();
   return instruction.getOperand(0)->getType();
-}
-
-// Whether rows at this distance, one for each lane, are in so few sets of the cache that they evict one another.
-bool rows_conflict(int64_t distance) {
-  if (distance % kLineBytes != 0) return false;
-  const int64_t sets = kSets / std::gcd(distance / kLineBytes, kSets);
-  return sets * kWays < kLanes;
 }
 
 class CostFinder {
@@ -222,8 +220,22 @@ class CostFinder {
     const auto* store = dyn_cast<StoreInst>(&access);
     Type* type = store ? store->getValueOperand()->getType() : access.getType();
     const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
+    const auto* variable = dyn_cast<AllocaInst>(getUnderlyingObject(pointer));
+    if (access.hasMetadata(kRowBlock)) {
+      // One thread after the other has no tiles.
+      const double of_words = registers(static_cast<double>(bytes));
+      if (variable)
+        add(cost_.arithmetic, kTileCycles * of_words, 0);
+      else
+        add(cost_.arithmetic, kRowCycles * static_cast<double>(bytes) / kWordBytes, kThreadAccessCycles);
+      return;
+    }
+    if (access.hasMetadata(kRowPart)) {
+      add(cost_.arithmetic, kRowCycles * static_cast<double>(bytes) / kWordBytes, kThreadAccessCycles);
+      return;
+    }
     const LaneStride stride = strides_.of(pointer);
-    const bool is_private = isa<AllocaInst>(getUnderlyingObject(pointer));
+    const bool is_private = variable && !variable->hasMetadata(kUniform);
     // Lanes with one index have adjacent elements of private arrays.
     if (stride.distance && std::abs(*stride.distance) <= (is_private ? 0 : kMostInterleaved * bytes)) {
       add(cost_.arithmetic, interleaved_cycles(isa_) * registers(static_cast<double>(bytes)), kThreadAccessCycles);

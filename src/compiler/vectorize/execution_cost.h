@@ -7,6 +7,7 @@
 // Cycles of 32 lanes, measured on a Zen 4 and rounded:
 //   arithmetic               0.7 a register; divisions 8 or 14, products of 64 bits 3 more
 //   interleaved access       4 or 5 a register, for distances of at most 8 elements from lane to lane
+//   part of a row            16 for 4 bytes, which are accessed beside others of the row
 //   gather, scatter          60, if the processor has them
 //   serialized access        130, a loop over lanes; so are atomics and private arrays at divergent indices
 //   cache conflict           450, in a loop in which each lane walks a row of its own, if the rows' distance maps them
@@ -18,9 +19,10 @@
 // uniform value 0.35.
 //
 // Frequencies: a loop whose trip count is unknown runs 16 times. A divergent branch divides a thread's frequency by its
-// edges, but not a simdgroup's, whose lanes take all of them. A simdgroup runs a loop as often as its slowest lane: 1.5
-// times as often as a thread if a counter ends it, 4 times if a value that is searched for does (the largest of 32
-// geometrically distributed numbers is four times their mean). A side that only returns is rare.
+// edges, or as its weights say, but not a simdgroup's, whose lanes take all of them. A simdgroup runs a loop as often
+// as its slowest lane: 1.5 times as often as a thread if a counter ends it, 4 times if a value that is searched for
+// does (the largest of 32 geometrically distributed numbers is four times their mean). A side that only returns is
+// rare.
 //
 // The estimate knows no data. Of the 148 pairs of body and instruction set that it was fitted to, measured and
 // estimated ratio differ by a factor of 2.7 (standard deviation of the logarithm). So it needs a factor of 2.2 to

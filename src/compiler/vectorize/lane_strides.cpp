@@ -6,6 +6,8 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/Support/MathExtras.h>
 
+#include <numeric>
+
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/simdgroup.h"
@@ -35,7 +37,16 @@ std::optional<int64_t> constant(const Value* value) {
   return number && number->getBitWidth() <= 64 ? std::optional(number->getSExtValue()) : std::nullopt;
 }
 
+// The first-level cache.
+constexpr int64_t kLineBytes = 64, kSets = 64, kWays = 8;
+
 }  // namespace
+
+bool rows_conflict(int64_t distance) {
+  if (distance % kLineBytes != 0) return false;
+  const int64_t sets = kSets / std::gcd(distance / kLineBytes, kSets);
+  return sets * kWays < kLanes;
+}
 
 LaneStrides::LaneStrides(Function& function, const Divergence& divergence)
     : divergence_(divergence), layout_(function.getDataLayout()) {

@@ -23,6 +23,9 @@ struct LaneStride {
   std::optional<int64_t> distance;  // if it is a constant; of pointers in bytes
 };
 
+/// Whether rows at this distance, one for each lane, are in so few sets of the cache that they evict one another.
+bool rows_conflict(int64_t distance);
+
 class LaneStrides {
  public:
   LaneStrides(llvm::Function& function, const Divergence& divergence);

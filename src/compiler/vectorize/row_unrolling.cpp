@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/vectorize/lane_strides.h"
 
 namespace kiln {
@@ -44,6 +45,7 @@ class LoopsOverRows {
         if (copied > kMostCopied) continue;
         num_copied_ = copied;
         always_unroll(*cast<BranchInst>(loop->getLoopLatch()->getTerminator()), factor);
+        for (LoadInst* load : rows_) load->setMetadata(kRowPart, MDNode::get(load->getContext(), {}));
         has_marked = true;
       }
     return has_marked;
@@ -71,7 +73,8 @@ class LoopsOverRows {
     const bool has_writes = any_of(loop.blocks(), [](const BasicBlock* block) {
       return any_of(*block, [](const Instruction& instruction) { return instruction.mayWriteToMemory(); });
     });
-    bool has_rows = false, has_gaps = false, are_words = false;
+    bool has_gaps = false, are_words = false;
+    rows_.clear();
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) {
         if (const auto* call = dyn_cast<CallBase>(&instruction); call && !isa<IntrinsicInst>(call)) return 0;
@@ -79,11 +82,14 @@ class LoopsOverRows {
         if (!load || (has_writes && !load->hasMetadata(LLVMContext::MD_invariant_load))) continue;
         const int64_t distance = walked(*load, loop);
         if (distance == 0) continue;
-        (distance < kFewestBytesOfRow ? has_gaps : has_rows) = true;
+        if (distance < kFewestBytesOfRow)
+          has_gaps = true;
+        else
+          rows_.push_back(load);
         are_words |= layout_.getTypeStoreSize(load->getType()) == 4;
       }
     // What the next iterations load fills gaps.
-    if (!has_rows) return has_gaps ? kFactor : 0;
+    if (rows_.empty()) return has_gaps ? kFactor : 0;
     const bool is_short = size <= kMostInLoop / 2 && (trips == 0 || trips >= 2 * kFactorOfNarrow);
     return are_words || !is_short ? kFactor : kFactorOfNarrow;
   }
@@ -124,6 +130,7 @@ class LoopsOverRows {
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
   unsigned num_copied_ = 0;
+  SmallVector<LoadInst*> rows_;         // of the loop that is looked at
   std::optional<LaneStrides> strides_;  // where a loop asks
 };
 

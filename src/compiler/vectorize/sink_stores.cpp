@@ -5,7 +5,6 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/DomTreeUpdater.h>
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
@@ -15,6 +14,7 @@
 #include "compiler/analysis/divergence.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/vectorize/memory_objects.h"
 
 namespace kiln {
 namespace {
@@ -36,27 +36,6 @@ SmallVector<BasicBlock*, 4> sides_of(BasicBlock& join) {
 
 bool has_store(const BasicBlock& block) {
   return any_of(block, [](const Instruction& instruction) { return isa<StoreInst>(instruction); });
-}
-
-// The arrays that a pointer may point into: arguments, whose pointers are loaded once, and variables.
-SmallVector<const Value*, 2> objects_of(const Value* pointer) {
-  SmallVector<const Value*, 2> objects;
-  getUnderlyingObjects(pointer, objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  erase_if(objects, [](const Value* object) { return is_sink(object); });
-  return objects;
-}
-
-bool is_identified(const Value* object) {
-  const auto* load = dyn_cast<LoadInst>(object);
-  return isa<GlobalVariable, AllocaInst>(object) || (load && load->hasMetadata(LLVMContext::MD_invariant_load));
-}
-
-bool may_alias(const Value* first, const Value* second) {
-  const auto of_first = objects_of(first), of_second = objects_of(second);
-  return any_of(of_first, [&](const Value* one) {
-    return any_of(of_second,
-                  [&](const Value* other) { return one == other || !is_identified(one) || !is_identified(other); });
-  });
 }
 
 class StoreSinking {

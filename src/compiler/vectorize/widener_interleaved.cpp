@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/vectorize/widener_guards.h"
 
@@ -17,8 +20,22 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
-// Of a row a lane's part of a register is loaded.
-static constexpr uint64_t kRowPartBytes = 16;
+// Of a row a lane's part of a register is loaded. A block of iterations has as much as the largest register.
+static constexpr uint64_t kRowPartBytes = 16, kRowBlockBytes = 64;
+
+static bool is_of_tile(const Instruction& access) {
+  return isa<AllocaInst>(getUnderlyingObject(getLoadStorePointerOperand(&access)));
+}
+
+static bool is_of_row_block(const Instruction& access) { return access.hasMetadata(kRowBlock) && !is_of_tile(access); }
+
+// The lanes' addresses, so many elements from one to the next.
+static Values addresses_of_rows(Value* first, Type* element, uint64_t step, IRBuilder<>& builder) {
+  Values rows;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    rows.push_back(builder.CreateConstGEP1_64(element, first, lane * step));
+  return rows;
+}
 
 // The number of elements from one lane's to the next one's; 0 if they cannot be interleaved.
 uint64_t InterleavedAccesses::step_of(Value* pointer, uint64_t bytes) {
@@ -76,14 +93,18 @@ bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruct
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   const GuardedAddress one = guarded_address_of(access), other = guarded_address_of(first);
   if ((one.allowed == nullptr) != (other.allowed == nullptr)) return false;
-  uint64_t step = step_of(other.address, bytes);
-  if (step == 0 || step_of(one.address, bytes) != step) return false;
-  const bool walk_rows = strides_.element_stride(other.address, bytes) == 0;
+  const bool are_of_block = is_of_row_block(first);
+  if (is_of_row_block(access) != are_of_block) return false;
+  uint64_t step = are_of_block ? kRowBlockBytes / bytes : step_of(other.address, bytes);
+  if (step == 0 || (!are_of_block && step_of(one.address, bytes) != step)) return false;
+  const bool walk_rows = !are_of_block && strides_.element_stride(other.address, bytes) == 0;
   if (walk_rows && (isa<StoreInst>(access) || type->isIntegerTy(1))) return false;
   std::optional<int64_t> offset = offset_of(other, one, bytes);
   const bool may_wrap = !offset;
   if (may_wrap) offset = offset_unless_wrapped(other, one, bytes);
   if (!offset) return false;
+  // A vote has shown that none wraps within one access of the loop.
+  if (are_of_block && may_wrap && access.getMetadata(kRowBlock) != first.getMetadata(kRowBlock)) return false;
   // The check is of the lowest member's index, which must be that of the others.
   if (any_of(drop_begin(group), [&](const Member& member) { return member.may_wrap != may_wrap; })) return false;
   int64_t lowest = *offset, highest = *offset;
@@ -108,11 +129,22 @@ void InterleavedAccesses::find_load_groups(BasicBlock& block) {
   });
 }
 
+// Whole parts of rows.
+bool InterleavedAccesses::is_worth_storing(const AccessGroup& group) {
+  const Instruction& store = *group[0].access;
+  if (!is_of_row_block(store)) return true;
+  const uint64_t bytes = layout_.getTypeStoreSize(store.getOperand(0)->getType());
+  const int64_t lowest = lowest_member(group).offset;
+  return group.size() * bytes % kRowPartBytes == 0 && all_of(group, [&](const Member& member) {
+           return member.offset - lowest < static_cast<int64_t>(group.size());
+         });
+}
+
 // Stores are deferred to the last of their group: nothing in between accesses memory (vectorize/cluster_stores.h).
 void InterleavedAccesses::find_store_groups(BasicBlock& block) {
   AccessGroup group;
   auto close = [&] {
-    if (group.size() > 1) {
+    if (group.size() > 1 && is_worth_storing(group)) {
       for (const Member& member : ArrayRef(group).drop_back()) deferred_stores_.insert(member.access);
       groups_[group.back().access] = group;
     }
@@ -187,6 +219,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   int64_t lowest = lowest_member(group).offset;
   auto& load = cast<LoadInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(load);
+  if (is_of_row_block(load)) return load_block(group, builder);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
   if (step == 0) return load_rows(group, builder);
   SmallVector<uint64_t> indices;
@@ -250,7 +283,9 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   const uint64_t last = *llvm::max_element(indices);
   const uint64_t part = std::max(PowerOf2Ceil(last + 1), sizeof(uint32_t) / bytes);
   const bool is_checked = allowed && lanes_.is_divergent(allowed);
-  auto vectorized = [&](Value* address) { return strided_.load_rows(load, address, step, part, indices, builder); };
+  auto vectorized = [&](Value* address) {
+    return strided_.load_rows(load, addresses_of_rows(address, load.getType(), step, builder), part, indices, builder);
+  };
   auto scalarized = [&] { return load_members_alone(group, builder); };
   const uint64_t reach = (step * (kLanes - 1) + part - 1 - covered_by_guard(group)) * bytes;
   AccessShape shape{bytes, reach, true, true};
@@ -261,11 +296,77 @@ void InterleavedAccesses::load_rows(const AccessGroup& group, IRBuilder<>& build
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
 }
 
+// The lanes' addresses, without checks: a vote was the check.
+Values InterleavedAccesses::rows_of(Instruction& access, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(access);
+  Values rows;
+  if (const std::optional<int64_t> stride = strides_.stride_of(pointer);
+      stride && !strides_.has_piece(pointer) && wrapping_.never_wraps(pointer)) {
+    rows = addresses_of_rows(lane_scalars_.at_lane(pointer, 0, builder), builder.getInt8Ty(),
+                             static_cast<uint64_t>(*stride), builder);
+  } else {
+    // Where a row begins is known before the loop, as a rule, and its lanes are taken apart there.
+    auto* place = dyn_cast<GetElementPtrInst>(pointer);
+    if (place && any_of(place->indices(), [&](const Use& index) { return lanes_.is_divergent(index.get()); }))
+      place = nullptr;
+    Value* all = lanes_.vector(place ? place->getPointerOperand() : pointer, builder);
+    Values indices;
+    if (place)
+      for (Value* index : place->indices()) indices.push_back(lanes_.scalar(index));
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      Value* row = builder.CreateExtractElement(all, lane);
+      rows.push_back(place ? builder.CreateGEP(place->getSourceElementType(), row, indices) : row);
+    }
+  }
+  if (is_all(lanes_.mask())) return rows;
+  // Inactive lanes' rows are nowhere. One by one, so that nothing of it is left where all lanes turn out to be active.
+  Module& module = *access.getModule();
+  Value* elsewhere = isa<StoreInst>(access) ? static_cast<Value*>(&make_sink(module, kRowBlockBytes))
+                                            : zeros_of(module, kRowBlockBytes);
+  Value* active = lanes_.mask_bits(builder);
+  for (auto [lane, row] : enumerate(rows)) {
+    Value* is_active = builder.CreateIsNotNull(builder.CreateAnd(active, uint64_t{1} << lane));
+    row = builder.CreateSelect(is_active, row, elsewhere);
+  }
+  return rows;
+}
+
+void InterleavedAccesses::load_block(const AccessGroup& group, IRBuilder<>& builder) {
+  const int64_t lowest = lowest_member(group).offset;
+  auto& load = cast<LoadInst>(*lowest_member(group).access);
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  SmallVector<uint64_t> indices;
+  for (const Member& member : group) indices.push_back(static_cast<uint64_t>(member.offset - lowest));
+  // Nothing beyond the last element is known to be there.
+  const uint64_t part = *llvm::max_element(indices) + 1;
+  if (part * bytes % kRowPartBytes != 0) {
+    for (auto [member, result] : zip(group, load_members_alone(group, builder)))
+      lanes_.set_vector(member.access, result);
+    return;
+  }
+  remark("widen", load, "parts of rows: ", part * bytes, " bytes of each thread's");
+  const Values results = strided_.load_rows(load, rows_of(load, builder), part, indices, builder);
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
+}
+
+void InterleavedAccesses::store_block(const AccessGroup& group, IRBuilder<>& builder) {
+  const int64_t lowest = lowest_member(group).offset;
+  auto& store = cast<StoreInst>(*lowest_member(group).access);
+  remark("widen", store, "parts of rows: ", group.size() * layout_.getTypeStoreSize(store.getValueOperand()->getType()),
+         " bytes of each thread's");
+  Values members(group.size());
+  for (const Member& member : group)
+    members[static_cast<uint64_t>(member.offset - lowest)] =
+        lanes_.vector(cast<StoreInst>(member.access)->getValueOperand(), builder);
+  strided_.store_rows(members, rows_of(store, builder), store.getAlign(), builder);
+}
+
 void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_member(group).offset;
   auto& store = cast<StoreInst>(*lowest_member(group).access);
   auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
+  if (is_of_row_block(store)) return store_block(group, builder);
   uint64_t bytes = layout_.getTypeStoreSize(element), step = strides_.element_stride(pointer, bytes);
   Values values(step);
   for (const Member& member : group)

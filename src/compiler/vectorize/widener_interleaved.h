@@ -2,7 +2,8 @@
 // all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 //
 // Members that are far from one lane's to the next one's are rows, as in `x[columns * i + k]` for four `k`: what a lane
-// loads of its row is a part of a register, and registers are transposed.
+// loads of its row is a part of a register, and registers are transposed. So are rows of blocks of iterations, which
+// are stored in parts, too, and need no checks (vectorize/row_blocks.h).
 //
 // Indices of 32 bits may wrap between two members, `x[3 * i]` and `x[3 * i + 1]`. The bounds check of a group shows
 // that they do not, as it does for lanes; where it fails each member has its own address.
@@ -28,13 +29,14 @@ namespace kiln::widening {
 class InterleavedAccesses {
  public:
   /// `tiles`: its stores are not interleaved ones.
-  InterleavedAccesses(ThreadCode& code, const Tiles& tiles, AddressChecks& checks, StridedAccesses& strided,
-                      LaneAccesses& lane_accesses, Lanes& lanes)
+  InterleavedAccesses(ThreadCode& code, const Tiles& tiles, LaneScalars& lane_scalars, AddressChecks& checks,
+                      StridedAccesses& strided, LaneAccesses& lane_accesses, Lanes& lanes)
       : flow_(code.flow),
         evolution_(code.evolution),
         strides_(code.strides),
         wrapping_(code.wrapping),
         tiles_(tiles),
+        lane_scalars_(lane_scalars),
         checks_(checks),
         strided_(strided),
         lane_accesses_(lane_accesses),
@@ -61,10 +63,14 @@ class InterleavedAccesses {
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
   void check_members(const AccessGroup& group, AccessShape& shape) const;
   uint64_t covered_by_guard(const AccessGroup& group) const;
+  bool is_worth_storing(const AccessGroup& group);
   uint64_t step_of(Value* pointer, uint64_t bytes);
   void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   Values load_members_alone(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
+  Values rows_of(Instruction& access, IRBuilder<>& builder);
+  void load_block(const AccessGroup& group, IRBuilder<>& builder);
+  void store_block(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
@@ -74,6 +80,7 @@ class InterleavedAccesses {
   Strides& strides_;
   Wrapping& wrapping_;
   const Tiles& tiles_;
+  LaneScalars& lane_scalars_;
   AddressChecks& checks_;
   StridedAccesses& strided_;
   LaneAccesses& lane_accesses_;

@@ -23,7 +23,7 @@ MemoryAccesses::MemoryAccesses(ThreadCode& code, bool has_barriers, LaneScalars&
       strided_(lanes),
       lane_accesses_(has_barriers, code.strides, lane_scalars, checks, lane_loops, lanes),
       tiles_(code.evolution, tile_addresses_, lane_scalars, lane_accesses_, lanes),
-      interleaved_(code, tiles_, checks, strided_, lane_accesses_, lanes),
+      interleaved_(code, tiles_, lane_scalars, checks, strided_, lane_accesses_, lanes),
       shared_checks_(code, lane_scalars, checks, strided_, lane_loops, scratch, lanes),
       zeroed_loads_(code.strides, checks, strided_, lane_accesses_, lanes),
       pattern_accesses_(code.patterns, checks, strided_, lane_accesses_, lanes),

@@ -109,6 +109,22 @@ static std::vector<Values> deinterleaved(const Values& registers, uint64_t step,
   return results;
 }
 
+// Of four registers of four chunks, the n-th chunks of all.
+static Four transposed_chunks(const Four& registers, IRBuilder<>& builder) {
+  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
+    SmallVector<int> sources;
+    for (unsigned chunk : from)
+      for (unsigned i = 0; i < kChunk; ++i) sources.push_back(static_cast<int>(chunk * kChunk + i));
+    return builder.CreateShuffleVector(one, other, sources);
+  };
+  Value *a = shuffled(registers[0], registers[1], {0, 2, 4, 6}),
+        *b = shuffled(registers[2], registers[3], {0, 2, 4, 6});
+  Value *c = shuffled(registers[0], registers[1], {1, 3, 5, 7}),
+        *d = shuffled(registers[2], registers[3], {1, 3, 5, 7});
+  return {shuffled(a, b, {0, 2, 4, 6}), shuffled(c, d, {0, 2, 4, 6}), shuffled(a, b, {1, 3, 5, 7}),
+          shuffled(c, d, {1, 3, 5, 7})};
+}
+
 // A number of elements in 16 bytes, and of lanes whose members fill as many of such chunks as a lane has members.
 static unsigned lanes_of_chunk(uint64_t bytes) { return static_cast<unsigned>(16 / bytes); }
 
@@ -333,7 +349,7 @@ Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t s
 
 // A register has in each chunk of four words a lane's part, or those of two or four lanes: what is in one chunk of a
 // few registers belongs to as many lanes in order, of which each member becomes a chunk.
-Values StridedAccesses::load_rows(const LoadInst& load, Value* address, uint64_t step, uint64_t part,
+Values StridedAccesses::load_rows(const LoadInst& load, ArrayRef<Value*> rows, uint64_t part,
                                   ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   const auto num_words = static_cast<unsigned>(part * bytes / sizeof(uint32_t));
@@ -341,14 +357,44 @@ Values StridedAccesses::load_rows(const LoadInst& load, Value* address, uint64_t
   const unsigned width = lanes_.register_lanes(word);
   SmallVector<Values> words(num_words);
   for (unsigned first = 0; first < kLanes; first += width) {
+    if (num_words == kChunk * kChunk && width == num_words) {
+      // A register is a lane's part.
+      std::array<Four, kChunk> of_lanes;
+      for (unsigned i = 0; i < kChunk; ++i) {
+        Four lanes;
+        for (unsigned k = 0; k < kChunk; ++k)
+          lanes[k] = load_part(load, num_words, rows[first + kChunk * i + k], builder, word);
+        of_lanes[i] = transposed_in_chunks(lanes, builder);
+      }
+      for (unsigned i = 0; i < kChunk; ++i)
+        for (auto [chunk, member] :
+             enumerate(transposed_chunks({of_lanes[0][i], of_lanes[1][i], of_lanes[2][i], of_lanes[3][i]}, builder)))
+          words[chunk * kChunk + i].push_back(member);
+      continue;
+    }
+    if (num_words > kChunk) {
+      // Lanes one after the other: the rest of a line of the cache is loaded while it is there.
+      for (unsigned part_of = 0; part_of < num_words; part_of += kChunk) {
+        Four lanes;
+        for (unsigned i = 0; i < kChunk; ++i) {
+          Values parts;
+          for (unsigned chunk = 0; chunk < width; chunk += kChunk)
+            parts.push_back(load_part(
+                load, kChunk, builder.CreateConstGEP1_64(builder.getInt32Ty(), rows[first + chunk + i], part_of),
+                builder, word));
+          lanes[i] = concatenateVectors(builder, parts);
+        }
+        for (auto [i, member] : enumerate(transposed_in_chunks(lanes, builder))) words[part_of + i].push_back(member);
+      }
+      continue;
+    }
     Values registers;
     for (unsigned i = 0; i < num_words; ++i) {
       Values parts;
       for (unsigned chunk = 0; chunk < width; chunk += kChunk)
         for (unsigned k = 0; k < kChunk / num_words; ++k) {
           const unsigned lane = first + chunk + i * (kChunk / num_words) + k;
-          Value* at = builder.CreateConstGEP1_64(load.getType(), address, lane * step);
-          parts.push_back(load_part(load, num_words, at, builder, word));
+          parts.push_back(load_part(load, num_words, rows[lane], builder, word));
         }
       registers.push_back(concatenateVectors(builder, parts));
     }
@@ -375,6 +421,59 @@ Values StridedAccesses::load_rows(const LoadInst& load, Value* address, uint64_t
     results.push_back(all);
   }
   return results;
+}
+
+void StridedAccesses::store_rows(ArrayRef<Value*> members, ArrayRef<Value*> rows, Align alignment,
+                                 IRBuilder<>& builder) {
+  Type* element = members[0]->getType()->getScalarType();
+  const uint64_t bytes = layout_.getTypeStoreSize(element);
+  Type* word = is_word(bytes) ? element : builder.getInt32Ty();
+  const unsigned width = lanes_.register_lanes(word);
+  // Words of which each lane has one.
+  Values words;
+  const auto in_word = static_cast<unsigned>(sizeof(uint32_t) / bytes);
+  for (size_t first = 0; first < members.size(); first += in_word) {
+    Value* joined = nullptr;
+    for (unsigned i = 0; i < in_word; ++i) {
+      Value* member = members[first + i];
+      if (in_word > 1) {
+        member = builder.CreateBitCast(member, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
+        member = builder.CreateZExt(member, vector_of(word));
+        if (i > 0) member = builder.CreateShl(member, 8 * bytes * i);
+      }
+      joined = joined ? builder.CreateOr(joined, member) : member;
+    }
+    words.push_back(joined);
+  }
+  alignment = std::min(alignment, Align(bytes));
+  auto store = [&](Value* part, unsigned lane, unsigned first_word) {
+    Value* to = builder.CreateConstGEP1_64(builder.getInt32Ty(), rows[lane], first_word);
+    builder.CreateAlignedStore(part, to, alignment);
+  };
+  for (unsigned first = 0; first < kLanes; first += width) {
+    auto lanes_of = [&](unsigned index) {
+      return builder.CreateShuffleVector(words[index], createSequentialMask(first, width, 0));
+    };
+    if (words.size() == kChunk * kChunk && width == words.size()) {
+      std::array<Four, kChunk> chunks;
+      for (unsigned i = 0; i < kChunk; ++i)
+        chunks[i] = transposed_chunks(
+            {lanes_of(i), lanes_of(i + kChunk), lanes_of(i + 2 * kChunk), lanes_of(i + 3 * kChunk)}, builder);
+      for (unsigned i = 0; i < kChunk; ++i)
+        for (auto [k, part] :
+             enumerate(transposed_in_chunks({chunks[0][i], chunks[1][i], chunks[2][i], chunks[3][i]}, builder)))
+          store(part, first + i * kChunk + static_cast<unsigned>(k), 0);
+      continue;
+    }
+    for (unsigned part_of = 0; part_of < words.size(); part_of += kChunk) {
+      const Four parts = transposed_in_chunks(
+          {lanes_of(part_of), lanes_of(part_of + 1), lanes_of(part_of + 2), lanes_of(part_of + 3)}, builder);
+      for (unsigned i = 0; i < kChunk; ++i)
+        for (unsigned chunk = 0; chunk < width; chunk += kChunk)
+          store(builder.CreateShuffleVector(parts[i], createSequentialMask(chunk, kChunk, 0)), first + chunk + i,
+                part_of);
+    }
+  }
 }
 
 void StridedAccesses::store_strided(Value* lanes, Value* address, uint64_t step, Align alignment,

@@ -43,10 +43,13 @@ class StridedAccesses {
   Values load_strided(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder,
                       Values* in_memory = nullptr);
 
-  /// Of `part` elements of each lane, whose lowest is at the address for the first lane and `step` elements further for
-  /// each other one, those at `indices`: a vector of the lanes for each. A part is one, two or four words.
-  Values load_rows(const LoadInst& load, Value* address, uint64_t step, uint64_t part, ArrayRef<uint64_t> indices,
+  /// Of `part` elements of each lane, from its address in `rows` on, those at `indices`: a vector of the lanes for
+  /// each. A part is one, two or a multiple of four words.
+  Values load_rows(const LoadInst& load, ArrayRef<Value*> rows, uint64_t part, ArrayRef<uint64_t> indices,
                    IRBuilder<>& builder);
+
+  /// The reverse for all elements of parts that are multiples of four words: the elements' vectors.
+  void store_rows(ArrayRef<Value*> members, ArrayRef<Value*> rows, Align alignment, IRBuilder<>& builder);
 
   /// A power of two, not more than a register has elements.
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);

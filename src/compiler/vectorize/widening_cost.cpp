@@ -2,11 +2,13 @@
 
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/simdgroup.h"
 #include "core/text.h"
 
@@ -17,7 +19,7 @@ using namespace llvm;
 
 // Compile time of an access's or edge's machine instructions, relative to those of an arithmetic operation (measured
 // with registers of 32 bytes, without gathers).
-constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
+constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25, kRowWeight = 8;
 
 // Compiling takes about 0.5 s at the first limit, and 0.7 s at the second. Kernels of ordinary length are below 2000.
 constexpr uint64_t kMaxSerialized = 3000, kMaxTotal = 4000, kMaxWithConvergencePoints = 16000;
@@ -87,7 +89,9 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, con
       continue;
     }
     const bool is_access = isa<LoadInst, StoreInst>(instruction);
-    if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
+    if (is_access && instruction.hasMetadata(kRowBlock)) {
+      cost.vector += isa<AllocaInst>(getUnderlyingObject(getLoadStorePointerOperand(&instruction))) ? 1 : kRowWeight;
+    } else if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
       const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
       const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
       // Narrow elements are loaded as parts of words.

@@ -1,5 +1,6 @@
 ; Each lane walks a row of its own. Rows at a multiple of 2048 bytes are in two of the cache's 64 sets, and evict one
-; another. Rows at another distance do not; nor do accesses outside of a loop, which read each line once anyway.
+; another. Rows at another distance do not; nor do accesses outside of a loop, which read each line once anyway, and those
+; that will be beside others of their row.
 ; RUN: kiln-opt --passes=execution-cost --cpu=x86-64-v4 %s | FileCheck %s
 
 declare i32 @__kiln_lane()
@@ -8,6 +9,7 @@ declare i32 @__kiln_lane()
 ; CHECK: ; walk_2052: vectors pay{{$}}
 ; CHECK: ; walk_1024: vectors pay{{$}}
 ; CHECK: ; once: vectors pay{{$}}
+; CHECK: ; parts: vectors pay{{$}}
 define void @walk_2048(ptr %x) {
   %lane = call i32 @__kiln_lane()
   %lane64 = zext i32 %lane to i64
@@ -88,3 +90,26 @@ define void @once(ptr %x) {
   store float %g, ptr %at
   ret void
 }
+
+define void @parts(ptr %x) {
+  %lane = call i32 @__kiln_lane()
+  %lane64 = zext i32 %lane to i64
+  %first = mul i64 %lane64, 512
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %0 ], [ %next, %loop ]
+  %sum = phi float [ 0.0, %0 ], [ %more, %loop ]
+  %index = add i64 %first, %k
+  %at = getelementptr float, ptr %x, i64 %index
+  %value = load float, ptr %at, !kiln.row-part !0
+  %more = fadd float %sum, %value
+  %square = fmul float %more, %more
+  store float %square, ptr %at, !kiln.row-block !0
+  %next = add i64 %k, 1
+  %again = icmp ult i64 %next, 512
+  br i1 %again, label %loop, label %end
+end:
+  ret void
+}
+
+!0 = !{}

@@ -7,12 +7,13 @@ declare i32 @__kiln_lane()
 
 ; Lane 0 and lane 4 are in one register, lane 1 and lane 5 in the next.
 ; CHECK-LABEL: define void @four_words(
+; CHECK: [[ONE:%.+]] = getelementptr i32, ptr %{{.+}}, i64 40
+; CHECK: [[FOUR:%.+]] = getelementptr i32, ptr %{{.+}}, i64 160
 ; CHECK: load <4 x i32>, ptr
-; CHECK: getelementptr i32, ptr %{{.+}}, i64 160
-; CHECK-NEXT: load <4 x i32>, ptr
+; CHECK: load <4 x i32>, ptr [[FOUR]]
 ; CHECK: shufflevector <4 x i32> %{{.+}}, <4 x i32> %{{.+}}, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-; CHECK: getelementptr i32, ptr %{{.+}}, i64 40
-; CHECK-COUNT-30: load <4 x i32>, ptr
+; CHECK: load <4 x i32>, ptr [[ONE]]
+; CHECK-COUNT-29: load <4 x i32>, ptr
 ; CHECK-NOT: load i32
 ; CHECK: ret void
 define void @four_words(ptr %x, ptr %y) {

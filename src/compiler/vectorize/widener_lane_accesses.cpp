@@ -52,12 +52,6 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
 Value* LaneAccesses::gather_parts_of_words(LoadInst& load, Value* address, Value* mask, IRBuilder<>& builder) {
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), parts = kWordBytes / bytes;
   Type *number = builder.getInt64Ty(), *words = vector_of(builder.getInt32Ty());
-  auto masked = [&](Value* pointers) {
-    Type* integers = number;
-    if (pointers->getType()->isVectorTy()) integers = vector_of(number);
-    return builder.CreateIntrinsic(Intrinsic::ptrmask, {pointers->getType(), integers},
-                                   {pointers, ConstantInt::get(integers, ~(kWordBytes - 1))});
-  };
   auto constant = [&](uint64_t value) { return ConstantInt::get(words, value); };
   Value *from, *part;  // the words' addresses, the element's place in each
   if (std::optional<LaneIndex> index = narrow_index_of(address, bytes)) {
@@ -70,14 +64,18 @@ Value* LaneAccesses::gather_parts_of_words(LoadInst& load, Value* address, Value
     Value* shift = constant(Log2_64(parts));
     Value* word = index->is_signed ? builder.CreateAShr(lanes, shift) : builder.CreateLShr(lanes, shift);
     word = builder.CreateAdd(word, builder.CreateLShr(part_of_sum, shift));
-    Value* words_base = masked(base);
+    Value* words_base = builder.CreateIntrinsic(Intrinsic::ptrmask, {base->getType(), number},
+                                                {base, builder.getInt64(~(kWordBytes - 1))});
     from = builder.CreateGEP(builder.getInt32Ty(), words_base, builder.CreateSExt(word, vector_of(number)));
     part = builder.CreateAnd(part_of_sum, constant(parts - 1));
   } else {
+    // LLVM gives attributes to a `ptrmask` of vectors that these may not have.
     Value* addresses = lanes_.vector(address, builder);
-    from = masked(addresses);
-    part = builder.CreateTrunc(builder.CreatePtrToInt(addresses, vector_of(number)), words);
-    part = builder.CreateLShr(builder.CreateAnd(part, constant(kWordBytes - 1)), constant(Log2_64(bytes)));
+    Type* numbers = vector_of(number);
+    Value* in_word =
+        builder.CreateAnd(builder.CreatePtrToInt(addresses, numbers), ConstantInt::get(numbers, kWordBytes - 1));
+    from = builder.CreateGEP(builder.getInt8Ty(), addresses, builder.CreateNeg(in_word));
+    part = builder.CreateLShr(builder.CreateTrunc(in_word, words), constant(Log2_64(bytes)));
   }
   Value* gathered = builder.CreateMaskedGather(words, from, Align(kWordBytes), mask, Constant::getNullValue(words));
   Value* elements = builder.CreateLShr(gathered, builder.CreateShl(part, constant(Log2_64(8 * bytes))));

@@ -548,9 +548,9 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   Module& module = *group.getParent();
   Function* body = module.getFunction(kBodyFunction);
   // Before inlining: the function is made twice, and its entry decides for all of its accesses. What the checks of
-  // several accesses have in common is one value then.
+  // several accesses have in common is one value then. (What a lane of an atomic update loads before another's stays.)
   Function* whole = nullptr;
-  if (!halves_share) pipeline.run_llvm("early-cse", group);
+  if (!halves_share && !has_atomics) pipeline.run_llvm("early-cse", group);
   if (!halves_share)
     whole = pipeline.run(optional("function-versioning"), group,
                          [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });

@@ -34,6 +34,15 @@ RUNNING_SUM = """
     }
 """
 
+# The same through memory, so that no blocks of iterations are made.
+FED_BACK = """
+    uint i = thread_position_in_grid.x;
+    for (int t = 0; t < x_shape[1]; ++t) {
+        float before = t > 0 ? y[i * x_shape[1] + t - 1] : 0.0f;
+        y[i * x_shape[1] + t] = before + x[i * x_shape[1] + t];
+    }
+"""
+
 # Ways to put bricks of 1, 2 and 3 in a row of a length, by a stack of what was tried.
 STACK = """
     uint i = thread_position_in_grid.x;
@@ -94,10 +103,10 @@ def numbers(count: int, limit: int) -> np.ndarray:
 
 def arrays(case: str) -> tuple[str, dict[str, np.ndarray], tuple[int, ...]]:
     """Body, inputs and the output's shape."""
-    if case.startswith("rows"):
-        length = int(case.split()[1])
+    if case.startswith(("rows", "fed back")):
+        length = int(case.split()[-1])
         return (
-            RUNNING_SUM,
+            RUNNING_SUM if case.startswith("rows") else FED_BACK,
             {"x": numbers(THREADS * length, 9).reshape(THREADS, length).astype(np.float32)},
             (THREADS, length),
         )
@@ -127,6 +136,8 @@ def expected(case: str) -> list[float]:
     if case.startswith("rows"):
         sums = np.cumsum(inputs["x"], axis=1, dtype=np.float32)
         return (sums * sums).ravel().tolist()
+    if case.startswith("fed back"):
+        return np.cumsum(inputs["x"], axis=1, dtype=np.float32).ravel().tolist()
     if case == "stack":
         ways = [1, 1, 2]
         while len(ways) < 10:
@@ -140,7 +151,7 @@ INSTRUCTION_SETS = ["avx2", *(["avx512"] if _core.cpu_architecture() >= "x86-64-
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-@pytest.mark.parametrize(("case", "reason"), [(f"rows {LENGTH}", ROWS), ("stack", STACKS)])
+@pytest.mark.parametrize(("case", "reason"), [(f"fed back {LENGTH}", ROWS), ("stack", STACKS)])
 def test_what_vectors_do_not_pay_for_goes_to_the_scalar_engine(isa, case, reason):
     engine, said, y = choice_of("simd", isa, case)
     assert engine == "scalar"
@@ -156,15 +167,15 @@ def test_a_search_in_lists_goes_to_the_scalar_engine_without_gathers():
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-@pytest.mark.parametrize("length", [500, 513, 100])
-def test_rows_in_many_sets_of_the_cache_stay_on_the_simd_engine(isa, length):
+@pytest.mark.parametrize("length", [500, 513, 100, LENGTH])
+def test_rows_that_are_moved_in_blocks_stay_on_the_simd_engine(isa, length):
     engine, said, y = choice_of("simd", isa, f"rows {length}")
     assert (engine, said) == ("simd", "the default")
     assert y == expected(f"rows {length}")
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-@pytest.mark.parametrize("case", [f"rows {LENGTH}", "stack", "search"])
+@pytest.mark.parametrize("case", [f"rows {LENGTH}", f"fed back {LENGTH}", "stack", "search"])
 def test_simd_always_ignores_what_pays(isa, case):
     engine, _, y = choice_of("simd-always", isa, case)
     assert engine == "simd"

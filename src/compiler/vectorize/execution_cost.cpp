@@ -243,7 +243,7 @@ class CostFinder {
     }
     // Narrow elements are loaded as parts of words.
     const bool is_indexed = store ? isa_.has_scatters && (bytes == 4 || bytes == 8) : isa_.has_gathers && bytes <= 8;
-    add(is_private ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
+    add(variable ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))
       cost_.conflicts += times_.simdgroup * kCacheMissCycles * kLanes;

@@ -52,6 +52,10 @@ struct VectorIsa {
   /// Floats times two to the power of `exponents`, floats that are whole numbers, rounded once.
   llvm::Value* (*scale)(llvm::Value* values, llvm::Value* exponents, llvm::IRBuilderBase& builder) = nullptr;
 
+  /// Whether lanes load elements of 1, 2, 4 or 8 bytes at any index together: narrow ones as parts of words.
+  bool loads_by_index(uint64_t bytes) const { return has_gathers && bytes <= 8; }
+  bool stores_by_index(uint64_t bytes) const { return has_scatters && (bytes == 4 || bytes == 8); }
+
   /// Elements of a register, of so many bytes each.
   unsigned num_elements(uint64_t bytes) const { return static_cast<unsigned>(register_bytes / bytes); }
   /// Numbers of 32 bits in a register.

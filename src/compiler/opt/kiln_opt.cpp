@@ -136,10 +136,11 @@ using namespace llvm;
 struct Options {
   std::string passes, function, file;
   std::string cpu = kLowestSimdCpu;
-  unsigned simdgroups = 0;         // of a threadgroup
-  unsigned row_threads = 0;        // of a threadgroup's rows
-  unsigned fewest = 3;             // accesses from which code is versioned
-  uint64_t threadgroup_bytes = 0;  // of threadgroup memory
+  unsigned simdgroups = 0;            // of a threadgroup
+  unsigned row_threads = 0;           // of a threadgroup's rows
+  bool compares_with_launch = false;  // bounds guards
+  unsigned fewest = 3;                // accesses from which code is versioned
+  uint64_t threadgroup_bytes = 0;     // of threadgroup memory
   // Of kBodyFunction: "in:4,batch-of-out:4,shape:4,out:4:400", roles, bytes of an element, and known bytes of all.
   std::string parameters;
   std::vector<int64_t> values;         // of the parameters that are shapes
@@ -195,7 +196,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // lowering
       {"affine-lanes", [](Function& f, State&) { split_affine_lanes(f); }},
       {"bfloat-conversions", [](Function& f, State&) { remove_bfloat(f); }},
-      {"bounds-guards", [](Function& f, State& s) { insert_bounds_guards(f, s.unit, s.unit.parameters); }},
+      {"bounds-guards", [](Function& f, State& s) { insert_bounds_guards(f, s.unit, s.unit.parameters, s.options.compares_with_launch); }},
       {"collectives-in-loops", [](Function& f, State&) { keep_collectives_in_loops(f); }},
       {"components", [](Function& f, State& s) { split_into_components(f, s.analyses); }},
       {"convergence-points", [](Function& f, State& s) { s.points = number_convergence_points(f); }},
@@ -485,6 +486,8 @@ Options read_options(int count, char** texts) {
       extents(options.threads);
     else if (text.consume_front("--matrices="))
       options.map = text == "tensor" ? MatrixMap::kTensor : MatrixMap::kApple;
+    else if (text == "--compares-with-launch")
+      options.compares_with_launch = true;
     else if (text == "--full")
       options.is_full = true;
     else if (text == "--rows-are-simdgroups")

@@ -221,16 +221,12 @@ class CostFinder {
     Type* type = store ? store->getValueOperand()->getType() : access.getType();
     const auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
     const auto* variable = dyn_cast<AllocaInst>(getUnderlyingObject(pointer));
-    if (access.hasMetadata(kRowBlock)) {
+    if (access.hasMetadata(kRowBlock) && variable) {
       // One thread after the other has no tiles.
-      const double of_words = registers(static_cast<double>(bytes));
-      if (variable)
-        add(cost_.arithmetic, kTileCycles * of_words, 0);
-      else
-        add(cost_.arithmetic, kRowCycles * static_cast<double>(bytes) / kWordBytes, kThreadAccessCycles);
+      add(cost_.arithmetic, kTileCycles * registers(static_cast<double>(bytes)), 0);
       return;
     }
-    if (access.hasMetadata(kRowPart)) {
+    if (access.hasMetadata(kRowBlock) || access.hasMetadata(kRowPart)) {
       add(cost_.arithmetic, kRowCycles * static_cast<double>(bytes) / kWordBytes, kThreadAccessCycles);
       return;
     }
@@ -241,8 +237,8 @@ class CostFinder {
       add(cost_.arithmetic, interleaved_cycles(isa_) * registers(static_cast<double>(bytes)), kThreadAccessCycles);
       return;
     }
-    // Narrow elements are loaded as parts of words.
-    const bool is_indexed = store ? isa_.has_scatters && (bytes == 4 || bytes == 8) : isa_.has_gathers && bytes <= 8;
+    const auto size = static_cast<uint64_t>(bytes);
+    const bool is_indexed = store ? isa_.stores_by_index(size) : isa_.loads_by_index(size);
     add(variable ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))

@@ -31,6 +31,7 @@
 #include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/vectorize/lane_strides.h"
+#include "compiler/vectorize/loop_strides.h"
 #include "compiler/vectorize/memory_objects.h"
 
 namespace kiln {
@@ -198,9 +199,12 @@ class Planner {
       row.address = guard->getTrueValue();
       row.allowed = guard->getCondition();
     }
-    if (!divergence_.is_divergent(row.address) || isa<AllocaInst>(getUnderlyingObject(row.address)) ||
-        !find_step(row, loop) || (row.allowed && !is_linear(row, loop)))
+    const std::optional<LoopStride> walk = loop_stride_of(row.address, loop, evolution_, layout_);
+    if (!divergence_.is_divergent(row.address) || isa<AllocaInst>(getUnderlyingObject(row.address)) || !walk ||
+        (row.allowed && !is_linear(row, loop)))
       return std::nullopt;
+    row.step = walk->bytes;
+    row.may_wrap = walk->may_wrap;
     const int64_t step = std::abs(row.step);
     if (step == 0 || step % bytes != 0 || step > kMostElements * bytes) return std::nullopt;
     if (!strides_) strides_.emplace(function_, divergence_);
@@ -222,32 +226,6 @@ class Planner {
     if (!offset->getType()->isIntegerTy(64) || !loop.isLoopInvariant(limit)) return false;
     const SCEV* base = evolution_.getMinusSCEV(evolution_.getSCEV(row.address), evolution_.getSCEV(offset));
     return !isa<SCEVCouldNotCompute>(base) && evolution_.isLoopInvariant(base, &loop);
-  }
-
-  // The distance from one iteration's address to that of the next one.
-  bool find_step(RowAccess& row, const Loop& loop) {
-    auto constant_step = [&](const SCEV* value) -> std::optional<int64_t> {
-      const auto* walk = dyn_cast<SCEVAddRecExpr>(value);
-      const auto* step =
-          walk && walk->getLoop() == &loop ? dyn_cast<SCEVConstant>(walk->getStepRecurrence(evolution_)) : nullptr;
-      if (!step || step->getAPInt().getSignificantBits() > 31) return std::nullopt;
-      return step->getAPInt().getSExtValue();
-    };
-    if (std::optional<int64_t> step = constant_step(evolution_.getSCEV(row.address))) {
-      row.step = *step;
-      return true;
-    }
-    // The number of an element may wrap before it is extended.
-    const auto* element = dyn_cast<GetElementPtrInst>(row.address);
-    const auto* index = element && element->getNumIndices() == 1 ? dyn_cast<CastInst>(element->getOperand(1)) : nullptr;
-    if (!index || !isa<ZExtInst, SExtInst>(index) ||
-        !evolution_.isLoopInvariant(evolution_.getSCEV(element->getOperand(0)), &loop))
-      return false;
-    std::optional<int64_t> step = constant_step(evolution_.getSCEV(index->getOperand(0)));
-    if (!step) return false;
-    row.step = *step * static_cast<int64_t>(layout_.getTypeAllocSize(element->getSourceElementType()).getFixedValue());
-    row.may_wrap = true;
-    return true;
   }
 
   bool add_slice(Value* value, const Loop& loop, const Plan& plan, SmallPtrSetImpl<const Value*>& slice) const {

@@ -2,7 +2,6 @@
 
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/LoopUtils.h>
@@ -12,6 +11,7 @@
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/metadata.h"
 #include "compiler/vectorize/lane_strides.h"
+#include "compiler/vectorize/loop_strides.h"
 
 namespace kiln {
 
@@ -105,23 +105,8 @@ class LoopsOverRows {
     if (!strides_) strides_.emplace(function_, divergence_);
     const LaneStride stride = strides_->of(address);
     if (bytes > 4 || !stride.distance || *stride.distance < 2 * bytes) return 0;
-    const auto* walk = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(address));
-    const SCEV* step = nullptr;
-    if (walk && walk->getLoop() == &loop) {
-      step = walk->getStepRecurrence(evolution_);
-    } else if (const auto* element = dyn_cast<GetElementPtrInst>(address); element && element->getNumIndices() == 1) {
-      // The number of an element may wrap before it is extended.
-      const auto* index = dyn_cast<CastInst>(element->getOperand(1));
-      walk = index ? dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(index->getOperand(0))) : nullptr;
-      if (walk && walk->getLoop() == &loop)
-        return walk->getStepRecurrence(evolution_)->isOne() &&
-                       static_cast<int64_t>(
-                           layout_.getTypeAllocSize(element->getSourceElementType()).getFixedValue()) == bytes
-                   ? *stride.distance
-                   : 0;
-    }
-    const auto* constant = step ? dyn_cast<SCEVConstant>(step) : nullptr;
-    return constant && constant->getAPInt() == static_cast<uint64_t>(bytes) ? *stride.distance : 0;
+    const std::optional<LoopStride> walk = loop_stride_of(address, loop, evolution_, layout_);
+    return walk && walk->bytes == bytes ? *stride.distance : 0;
   }
 
   Function& function_;

@@ -305,7 +305,7 @@ Values InterleavedAccesses::rows_of(Instruction& access, IRBuilder<>& builder) {
     rows = addresses_of_rows(lane_scalars_.at_lane(pointer, 0, builder), builder.getInt8Ty(),
                              static_cast<uint64_t>(*stride), builder);
   } else {
-    // Where a row begins is known before the loop, as a rule, and its lanes are taken apart there.
+    // Where a row begins is known before the loop, as a rule, and the lanes' elements are extracted there.
     auto* place = dyn_cast<GetElementPtrInst>(pointer);
     if (place && any_of(place->indices(), [&](const Use& index) { return lanes_.is_divergent(index.get()); }))
       place = nullptr;

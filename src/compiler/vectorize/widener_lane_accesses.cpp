@@ -32,13 +32,12 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
   }
   bool is_masked =
       !load.getType()->isIntegerTy(1) && checks_.is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
+  if (!is_masked && !lanes_.is_gathered(load)) return lane_loops_.for_each_lane(load, builder);
+  Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   if (!is_masked && lanes_.gathers_words_of(load)) {
-    Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
     lanes_.set_vector(&load, gather_parts_of_words(load, address, mask, builder));
     return;
   }
-  if (!is_masked && !lanes_.has_gathers(load.getType())) return lane_loops_.for_each_lane(load, builder);
-  Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);
   lanes_.set_vector(&load, is_masked ? builder.CreateMaskedLoad(type, lane_scalars_.at_lane(address, 0, builder),

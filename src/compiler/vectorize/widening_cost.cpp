@@ -94,9 +94,8 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, con
     } else if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
       const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
       const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
-      // Narrow elements are loaded as parts of words.
-      const bool is_indexed = isa<StoreInst>(instruction) ? vector_isa.has_scatters && (bytes == 4 || bytes == 8)
-                                                          : vector_isa.has_gathers && bytes <= 8;
+      const bool is_indexed =
+          isa<StoreInst>(instruction) ? vector_isa.stores_by_index(bytes) : vector_isa.loads_by_index(bytes);
       ++(affine.contains(pointer) || is_indexed ? cost.consecutive : cost.serialized);
     } else if (instruction.isAtomic()) {
       ++cost.serialized;

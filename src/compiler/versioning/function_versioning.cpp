@@ -98,6 +98,7 @@ class FunctionScope : public VersioningScope {
     return rest;
   }
 
+  // After the first that does something no other exit is looked for, so that each block is looked at once.
   bool does_nothing_from(BasicBlock& block) {
     SmallVector<BasicBlock*> left{&block};
     while (!left.empty()) {

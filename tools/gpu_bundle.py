@@ -57,6 +57,8 @@ TESTS = (
     "mlx_transformations.py",
     "random_memory_bodies.py",
     "random_memory_check.py",
+    "random_picture_bodies.py",
+    "random_row_bodies.py",
     "torch_arrays.py",
     "torch_transformations.py",
     "transformation_table.py",

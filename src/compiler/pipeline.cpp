@@ -28,6 +28,7 @@
 #include "compiler/analysis/uniformity.h"
 #include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
+#include "compiler/codegen/half_comparisons.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
 #include "compiler/codegen/min_max_idiom.h"
@@ -143,6 +144,7 @@ constexpr const char* kOptionalPasses[] = {
     "guard-indices",
     "guarded-atomics",
     "guarded-loop-versioning",
+    "half-comparisons",
     "indirect-prefetch",
     "int4-to-float",
     "interleaved-variables",
@@ -841,6 +843,9 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
   strip_lines(pipeline, module);
   // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
+  // Before selects of halves become those of integers, which hide the minimum and maximum.
+  if (output.engine == "simd")
+    pipeline.run(optional("half-comparisons"), module, [&] { compare_halves_as_integers(module, vector_isa); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
   // InstCombine would compare halves again.
   pipeline.run("half-operations", module, [&] { compute_halves_as_floats(module); });

@@ -40,15 +40,7 @@ bool is_unordered_with_itself(Value* condition, Value*& value) {
   return value == other || match(other, m_AnyZeroFP());
 }
 
-// `select (or (a < b), (a is a NaN)), b, a`.
-struct MinMax {
-  FCmpInst* comparison;
-  unsigned first;  // index of a among the comparison's operands
-
-  // Read anew at each call: the operands may be such selects themselves, and have been replaced.
-  Value* a() const { return comparison->getOperand(first); }
-  Value* b() const { return comparison->getOperand(1 - first); }
-};
+}  // namespace
 
 std::optional<MinMax> min_max_of(Value* value) {
   auto* select = dyn_cast<SelectInst>(value);
@@ -69,6 +61,8 @@ std::optional<MinMax> min_max_of(Value* value) {
     return std::nullopt;
   return min_max;
 }
+
+namespace {
 
 // Proves that values are never NaNs. A loop-carried value is assumed to be a number while its operands are examined: a
 // NaN must originate somewhere.

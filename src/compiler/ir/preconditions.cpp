@@ -226,6 +226,7 @@ ArrayRef<PassRow> pass_rows() {
       {"prefetch", {&kHasNoLanes, &kHasNoThreadValues}},
       {"masked-loads", {&kNumbered, &kHasNoLanes, &kHasNoThreadValues}},
       // Machine code.
+      {"half-comparisons", {&kHasNoBfloat, &kIsMachineCode}},
       {"half-selects", {&kHasNoBfloat, &kIsMachineCode}},
       {"half-operations", {&kHasNoBfloat, &kIsMachineCode}},
       {"min-max-idiom", {&kIsMachineCode}},

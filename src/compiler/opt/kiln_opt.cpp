@@ -37,6 +37,7 @@
 #include "compiler/analysis/uniformity.h"
 #include "compiler/codegen/compose_shuffles.h"
 #include "compiler/codegen/extension_uses.h"
+#include "compiler/codegen/half_comparisons.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/lane_reductions.h"
 #include "compiler/codegen/min_max_idiom.h"
@@ -382,6 +383,7 @@ const std::map<std::string, ModulePass>& module_passes() {
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
       {"dynamic-threadgroup-memory",
        [](Module& m, State& s) { define_dynamic_memory(m, s.options.threadgroup_bytes); }},
+      {"half-comparisons", [](Module& m, State& s) { compare_halves_as_integers(m, s.vector_isa); }},
       {"half-operations", [](Module& m, State&) { compute_halves_as_floats(m); }},
       {"half-selects", [](Module& m, State&) { select_halves_as_integers(m); }},
       {"inline", [](Module& m, State& s) { inline_all(m, s.options.function); }},

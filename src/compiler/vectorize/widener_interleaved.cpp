@@ -37,6 +37,18 @@ static Values addresses_of_rows(Value* first, Type* element, uint64_t step, IRBu
   return rows;
 }
 
+// Whether members that fill a word are shifted and combined as words: they are truncated from words, or uniform. It
+// takes fewer instructions than narrowing each of them and putting their bytes in order. (Loads gain nothing by it.)
+bool InterleavedAccesses::fill_words(ArrayRef<Value*> members, Type* element, uint64_t bytes) const {
+  return element->isIntegerTy() && bytes < sizeof(uint32_t) && bytes * members.size() == sizeof(uint32_t) &&
+         all_of(
+             members,
+             [&](Value* member) {
+               auto* truncated = dyn_cast_or_null<TruncInst>(member);
+               return (truncated && truncated->getSrcTy()->isIntegerTy(32)) || (member && !lanes_.is_divergent(member));
+             });
+}
+
 // The number of elements from one lane's to the next one's; 0 if they cannot be interleaved.
 uint64_t InterleavedAccesses::step_of(Value* pointer, uint64_t bytes) {
   const uint64_t step = strides_.element_stride(pointer, bytes);
@@ -374,7 +386,12 @@ void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& bui
   uint64_t last = step - 1;
   while (!values[last]) --last;
   bool is_complete = !is_contained(values, nullptr);
+  const bool as_words = fill_words(values, element, bytes);
   auto vectorized = [&](Value* address) -> Values {
+    if (as_words) {
+      store_words(values, address, store.getAlign(), builder);
+      return {};
+    }
     unsigned nodes = 0;
     Values registers;
     if (is_complete && can_stay_interleaved(values, nodes)) {
@@ -416,6 +433,27 @@ void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& bui
     scalarized();
   else
     checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
+}
+
+// Of each lane the members as one word. InstCombine drops the truncation of a member that fits.
+void InterleavedAccesses::store_words(ArrayRef<Value*> members, Value* address, Align alignment, IRBuilder<>& builder) {
+  Type* words = vector_of(builder.getInt32Ty());
+  Value* all = nullptr;
+  for (auto [index, member] : enumerate(members)) {
+    Value* word = builder.CreateZExt(lanes_.vector(member, builder), words);
+    word = builder.CreateShl(word, index * member->getType()->getIntegerBitWidth());
+    all = all ? builder.CreateOr(all, word) : word;
+  }
+  const unsigned width = lanes_.register_lanes(builder.getInt32Ty());
+  const bool is_masked = !is_all(lanes_.mask()) && lanes_.can_mask(sizeof(uint32_t));
+  for (unsigned first = 0; first < kLanes; first += width) {
+    Value* part = builder.CreateShuffleVector(all, createSequentialMask(first, width, 0));
+    Value* to = builder.CreateConstGEP1_32(builder.getInt32Ty(), address, first);
+    if (is_masked)
+      builder.CreateMaskedStore(part, to, alignment, lanes_.lanes_of_mask(first, width, builder));
+    else
+      builder.CreateAlignedStore(part, to, alignment);
+  }
 }
 
 // Whether the members' values are the same arithmetic on uniform values and on loads in this order: then it can be done

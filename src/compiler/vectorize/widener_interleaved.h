@@ -71,6 +71,8 @@ class InterleavedAccesses {
   Values rows_of(Instruction& access, IRBuilder<>& builder);
   void load_block(const AccessGroup& group, IRBuilder<>& builder);
   void store_block(const AccessGroup& group, IRBuilder<>& builder);
+  bool fill_words(ArrayRef<Value*> members, Type* element, uint64_t bytes) const;
+  void store_words(ArrayRef<Value*> members, Value* address, Align alignment, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);

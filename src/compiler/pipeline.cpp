@@ -65,6 +65,7 @@
 #include "compiler/lowering/spin_loops.h"
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
+#include "compiler/lowering/switch_selects.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
@@ -94,6 +95,7 @@
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
+#include "compiler/vectorize/loop_unswitching.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/row_blocks.h"
@@ -124,52 +126,30 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",
-    "affine-lanes",
-    "asynchronous-copies",
-    "atomic-prefetch",
-    "bit-counts",
-    "cluster-stores",
-    "coarsened-addresses",
-    "coarsened-loop-versioning",
-    "component-conditions",
-    "compose-shuffles",
-    "constant-offsets",
-    "deferred-reductions",
-    "extension-uses",
-    "flat-branches",
-    "full-unrolling",
-    "function-versioning",
-    "gather-addresses",
-    "guard-indices",
-    "guarded-atomics",
-    "guarded-loop-versioning",
-    "half-comparisons",
-    "indirect-prefetch",
-    "int4-to-float",
-    "interleaved-variables",
-    "lane-loop-splitting",
-    "lane-reductions",
-    "loop-versioning",
-    "masked-loads",
-    "min-max-idiom",
-    "narrow-integers",
-    "order-stores",
-    "partial-unrolling",
-    "prefetch",
-    "pressure-scheduler",
-    "reload-inputs",
-    "row-blocks",
-    "row-unrolling",
-    "scalar-slow-version",
-    "simdgroup-loops",
-    "store-forwarding",
-    "tensor-products",
-    "thread-coarsening",
-    "threadgroup-copies",
-    "threadgroup-versioning",
-    "tile-multibuffering",
-    "vector-copies",
+    "adjacent-loads",       "affine-lanes",
+    "asynchronous-copies",  "atomic-prefetch",
+    "bit-counts",           "cluster-stores",
+    "coarsened-addresses",  "coarsened-loop-versioning",
+    "component-conditions", "compose-shuffles",
+    "constant-offsets",     "deferred-reductions",
+    "extension-uses",       "flat-branches",
+    "full-unrolling",       "function-versioning",
+    "gather-addresses",     "guard-indices",
+    "guarded-atomics",      "guarded-loop-versioning",
+    "half-comparisons",     "indirect-prefetch",
+    "int4-to-float",        "interleaved-variables",
+    "lane-loop-splitting",  "lane-reductions",
+    "loop-unswitching",     "loop-versioning",
+    "masked-loads",         "min-max-idiom",
+    "narrow-integers",      "order-stores",
+    "partial-unrolling",    "prefetch",
+    "pressure-scheduler",   "reload-inputs",
+    "row-blocks",           "row-unrolling",
+    "scalar-slow-version",  "simdgroup-loops",
+    "store-forwarding",     "switch-selects",
+    "tensor-products",      "thread-coarsening",
+    "threadgroup-copies",   "threadgroup-versioning",
+    "tile-multibuffering",  "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -405,12 +385,19 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run("structure-phis", group, [&] { split_structure_phis(group); });
   pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   pipeline.run_llvm("sroa,early-cse,simplifycfg", group);
+  // Before loops are unrolled, which have fewer blocks then; after InstCombine, which makes a switch of comparisons.
+  if (pipeline.run(optional("switch-selects"), group,
+                   [&] { return select_by_cases(group, functions.getResult<DivergenceAnalysis>(group)); }))
+    pipeline.run_llvm("simplifycfg", group);
   // Before unrolling: outside of a loop a collective would be the same for all of its iterations.
   if (!keep_in_loops()) return kLostCollective;
   // Unrolled loops make indices of private arrays constant. Other loops get their exit at the latch, so that they need
   // no structurization.
   pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
+  // Strides that a loop halves are constants now, and InstCombine splits `i & 15` but not what is left of `i - (i &
+  // 15)`.
+  pipeline.run(optional("affine-lanes"), group, [&] { split_lowest_bits(group); });
   // What an unrolled loop has in each iteration of the loop around it leaves that one.
   pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,loop-mssa(licm)", group);
   if (!keep_in_loops()) return kLostCollective;
@@ -420,6 +407,10 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
+  // After full unrolling; before passes that ask whether a loop's counter is uniform.
+  if (pipeline.run(optional("loop-unswitching"), group,
+                   [&] { return unswitch_loops(group, functions.getResult<DivergenceAnalysis>(group), functions); }))
+    pipeline.run_llvm("simplifycfg,early-cse", group);
   // After full unrolling, which leaves the longer loops. Their iterations stay one by one.
   if (pipeline.run(optional("row-blocks"), group, [&] {
         return make_row_blocks(group, functions.getResult<DivergenceAnalysis>(group), functions, vector_isa);

@@ -10,7 +10,9 @@ CONFIGURATIONS = [("simd-always" if engine == "simd" else engine, isa) for engin
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_the_smaller_and_larger_have_the_bits_of_numpy(configuration):
-    assert call_on([configuration], "half_comparisons", "check_min_max", list(MIN_MAX)) == {configuration: list(MIN_MAX)}
+    assert call_on([configuration], "half_comparisons", "check_min_max", list(MIN_MAX)) == {
+        configuration: list(MIN_MAX)
+    }
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)

@@ -182,8 +182,21 @@ class AffineLanes {
                              builder.CreateLShr(sum->lane, operation.getOperand(1)));
   }
 
+  // `i - (i & 3)` is `i & ~3`, and its second operand may be the lane's bits already.
+  Value* without_lowest_bits(BinaryOperator& operation) const {
+    auto* bits = dyn_cast<BinaryOperator>(operation.getOperand(1));
+    if (operation.getOpcode() != Instruction::Sub || !bits || bits->getOpcode() != Instruction::And ||
+        !is_lane(bits->getOperand(0)) || !isa<ConstantInt>(bits->getOperand(1)))
+      return nullptr;
+    const std::optional<LaneSum> sum = lane_sum(operation.getOperand(0), /*may_wrap=*/true);
+    if (!sum) return nullptr;
+    IRBuilder<> builder(&operation);
+    return with_lane(*sum, builder.CreateAnd(sum->lane, builder.CreateNot(bits->getOperand(1))), builder);
+  }
+
   bool split_lowest_bits(BinaryOperator& operation) const {
     Value* result = with_lowest_bits_changed(operation);
+    if (!result) result = without_lowest_bits(operation);
     if (!result && !multiple_of(operation.getOperand(0))) result = shifted(operation);
     if (!result) return false;
     operation.replaceAllUsesWith(result);

@@ -13,6 +13,7 @@
 //
 //   (16 n + lane) ^ 1     16 n + (lane ^ 1)
 //   (16 n + lane) & ~3    16 n + (lane & ~3)
+//   i - (i & 3)           the same, as threads find the first one of their group
 //   (16 n + lane) >> 1    8 n + (lane >> 1)
 //
 // So later passes see that `x / 64` is uniform, and that `x % 64` is consecutive over the lanes, and that `x ^ 1` and

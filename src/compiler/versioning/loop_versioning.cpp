@@ -25,6 +25,7 @@
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/likely.h"
+#include "compiler/ir/loop_copies.h"
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
@@ -279,36 +280,6 @@ class ScopeWithLoops : public VersioningScope {
   Conditions conditions_;
 };
 
-// Before the loop, in simplified and LCSSA form, the condition decides which copy runs: the loop itself, or a copy of
-// it, which is returned.
-Loop& add_slow_copy(Loop& loop, Value* condition, LoopInfo& loops, DominatorTree& dominators) {
-  Instruction& insertion_point = *loop.getLoopPreheader()->getTerminator();
-  BasicBlock* before = insertion_point.getParent();
-  BasicBlock* preheader = SplitBlock(before, &insertion_point, &dominators, &loops);
-  SmallVector<BasicBlock*> exits;
-  loop.getUniqueExitBlocks(exits);
-  ValueToValueMapTy map;
-  SmallVector<BasicBlock*> blocks;
-  Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".slow", &loops, &dominators, blocks);
-  remapInstructionsInBlocks(blocks, map);
-  ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-  mark_likely(cast<BranchInst>(*before->getTerminator()));
-  for (BasicBlock* exit : exits)
-    for (PHINode& phi : exit->phis())
-      for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
-        auto cloned = map.find(phi.getIncomingBlock(i));
-        if (cloned == map.end()) continue;
-        Value* value = phi.getIncomingValue(i);
-        if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
-        phi.addIncoming(value, cast<BasicBlock>(cloned->second));
-      }
-  // What a block of the loop dominated behind it can be reached from the copy, too.
-  for (BasicBlock* block : loop.blocks())
-    for (DomTreeNode* below : SmallVector<DomTreeNode*>(children<DomTreeNode*>(dominators.getNode(block))))
-      if (!loop.contains(below->getBlock())) dominators.changeImmediateDominator(below->getBlock(), before);
-  return *other;
-}
-
 // A loop: the slow copy is a second loop. No check may stay.
 class LoopScope : public ScopeWithLoops {
  public:
@@ -324,7 +295,9 @@ class LoopScope : public ScopeWithLoops {
     return false;
   }
 
-  void select(Value* condition) override { add_slow_copy(loop_, condition, loops_, dominators_); }
+  void select(Value* condition) override {
+    mark_likely(copy_loop(loop_, condition, ".slow", loops_, dominators_).branch);
+  }
 
   Loop& loop_;
   LoopInfo& loops_;
@@ -474,8 +447,9 @@ class GuardedLoopVersioning {
     if (is_enough || loop.isInnermost())
       for (const auto& [guard, why] : kept) remark(kGuardedLoopVersioning, *guard, "a check stays in the loop: ", why);
     if (!is_enough) return false;
-    Loop& slow = add_slow_copy(loop, conditions.expand(), loops_, dominators_);
-    for (Loop* copy : slow.getLoopsInPreorder())
+    const LoopCopy slow = copy_loop(loop, conditions.expand(), ".slow", loops_, dominators_);
+    mark_likely(slow.branch);
+    for (Loop* copy : slow.loop.getLoopsInPreorder())
       if (BasicBlock* latch = copy->getLoopLatch())
         if (auto* back = dyn_cast<BranchInst>(latch->getTerminator())) never_unroll(*back);
     for (SelectInst* guard : hoisted) {

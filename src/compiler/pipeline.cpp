@@ -34,6 +34,7 @@
 #include "compiler/codegen/min_max_idiom.h"
 #include "compiler/codegen/pressure_scheduler.h"
 #include "compiler/codegen/split_vectors.h"
+#include "compiler/codegen/word_masks.h"
 #include "compiler/engines/engine_support.h"
 #include "compiler/engines/scalar_entry.h"
 #include "compiler/engines/simd_entry.h"
@@ -150,6 +151,7 @@ constexpr const char* kOptionalPasses[] = {
     "tensor-products",      "thread-coarsening",
     "threadgroup-copies",   "threadgroup-versioning",
     "tile-multibuffering",  "vector-copies",
+    "word-masks",
 };
 
 // A name of the list; another one does not compile.
@@ -853,6 +855,10 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     for (Function& function : module)
       if (!function.isDeclaration())
         pipeline.run(optional("bit-counts"), function, [&] { return count_bits_in_bytes(function, vector_isa); });
+    // After passes that make masks; before vectors are split.
+    for (Function& function : module)
+      if (!vector_isa.has_mask_registers && !function.isDeclaration())
+        pipeline.run(optional("word-masks"), function, [&] { return widen_masks_to_words(function); });
     // Before vectors are split: the parts of an index share its base.
     for (Function& function : module)
       if (!function.isDeclaration())

@@ -119,9 +119,9 @@ class HalfComparisons {
     const Nans nans = is_max ? Nans::kLeast : Nans::kGreatest;
     IRBuilder<> builder(&select);
     Value *key_a = key(a, nans, builder), *key_b = key(b, nans, builder);
+    Value *bits_a = bits(a, builder), *bits_b = bits(b, builder);
     Value* takes_b = builder.CreateICmp(is_max ? CmpInst::ICMP_SGT : CmpInst::ICMP_SLT, key_b, key_a);
-    Value* result =
-        builder.CreateBitCast(builder.CreateSelect(takes_b, bits(b, builder), bits(a, builder)), a->getType());
+    Value* result = builder.CreateBitCast(builder.CreateSelect(takes_b, bits_b, bits_a), a->getType());
     // Of a chain of them.
     keys_[static_cast<bool>(nans)][result] =
         builder.CreateBinaryIntrinsic(is_max ? Intrinsic::smax : Intrinsic::smin, key_a, key_b);
@@ -159,7 +159,9 @@ class HalfComparisons {
     }
     // A NaN is not less than a number, unless the predicate is true for NaNs.
     const Nans nans = is_less == CmpInst::isUnordered(predicate) ? Nans::kLeast : Nans::kGreatest;
-    return builder.CreateICmp(of_keys, key(a, nans, builder), key(b, nans, builder));
+    Value* first = key(a, nans, builder);
+    Value* second = key(b, nans, builder);
+    return builder.CreateICmp(of_keys, first, second);
   }
 
   // In the order of the numbers.
@@ -177,10 +179,11 @@ class HalfComparisons {
     auto constant = [&](int number) { return ConstantInt::get(values->getType(), static_cast<uint16_t>(number)); };
     const int offset = nans == Nans::kLeast ? kAboveInfinity : -(kAboveInfinity + 1);
     const int from = 0x8000 + offset;  // what negative numbers' bits are subtracted from
-    if (isa<Constant>(halves) || isa_.has_mask_registers)
-      return made = builder.CreateSelect(builder.CreateICmpSLT(values, constant(0)),
-                                         builder.CreateSub(constant(from), values),
-                                         builder.CreateAdd(values, constant(offset)));
+    if (isa<Constant>(halves) || isa_.has_mask_registers) {
+      Value* is_negative = builder.CreateICmpSLT(values, constant(0));
+      Value* of_negative = builder.CreateSub(constant(from), values);
+      return made = builder.CreateSelect(is_negative, of_negative, builder.CreateAdd(values, constant(offset)));
+    }
     // Without a select, which takes a mask of its own: `from - x` is `~x + from + 1`.
     Value* sign = builder.CreateAShr(values, constant(15));
     Value* sum = builder.CreateAdd(builder.CreateXor(values, sign), constant(offset));

@@ -232,6 +232,7 @@ ArrayRef<PassRow> pass_rows() {
       {"half-selects", {&kHasNoBfloat, &kIsMachineCode}},
       {"half-operations", {&kHasNoBfloat, &kIsMachineCode}},
       {"min-max-idiom", {&kIsMachineCode}},
+      {"word-masks", {&kIsMachineCode}},
       {"bit-counts", {&kIsMachineCode}},
       {"int4-to-float", {&kIsMachineCode}},
       {"lane-reductions", {&kIsMachineCode}},

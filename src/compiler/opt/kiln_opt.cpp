@@ -43,6 +43,7 @@
 #include "compiler/codegen/min_max_idiom.h"
 #include "compiler/codegen/pressure_scheduler.h"
 #include "compiler/codegen/split_vectors.h"
+#include "compiler/codegen/word_masks.h"
 #include "compiler/engines/engine_support.h"
 #include "compiler/engines/simd_entry.h"
 #include "compiler/engines/thread_positions.h"
@@ -209,6 +210,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
       {"switch-selects",
        [](Function& f, State& s) { select_by_cases(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
+      {"word-masks", [](Function& f, State&) { widen_masks_to_words(f); }},
       {"loop-unswitching",
        [](Function& f, State& s) { unswitch_loops(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads()); }},
       {"narrow-integers",

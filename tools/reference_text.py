@@ -61,10 +61,10 @@ def _example(text: str) -> str:
 
 
 def _items(text: str) -> str:
-    """ "name, other: what it is" as a list. Lines that belong to an item are indented."""
+    """ "name, kiln.Other: what it is" as a list. Lines that belong to an item are indented."""
     lines = []
     for line in text.split("\n"):
-        item = re.match(r"(\w+(?:, \w+)*)( \(.*?\))?: ", line)
+        item = re.match(r"([\w.]+(?:, [\w.]+)*)( \(.*?\))?: ", line)
         if item:
             names = ", ".join(f"`{name}`" for name in item[1].split(", "))
             lines.append(f"* {names}{item[2] or ''}: {line[item.end() :]}")

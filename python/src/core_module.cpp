@@ -860,7 +860,7 @@ Example:
   >>> compiled.target
   'cpu'
 
-Takes what ``__call__`` takes. In the place of ``inputs`` it may have
+Takes what ``__call__`` takes. Instead of ``inputs`` it may take these:
 
 Args:
   input_shapes (list): the shape of each input, ``()`` for a number; or a dict of them by name, where the kernel was made

@@ -529,6 +529,7 @@ Returns:
 
 Raises:
   ValueError: ``x`` is wrong.
+  kiln.DeviceError, MemoryError: it failed.
 
 Afterwards.
 """
@@ -573,6 +574,7 @@ print(
 **Raises**
 
 * `ValueError`: `x` is wrong.
+* `kiln.DeviceError`, `MemoryError`: it failed.
 
 Afterwards."""
 

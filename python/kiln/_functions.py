@@ -525,8 +525,10 @@ class Function:
 
     def _check_count(self, inputs: Sequence[Any]) -> None:
         if len(inputs) != len(self.input_names):
+            wanted = len(self.input_names)
+            names = f" ({', '.join(self.input_names)})" if wanted else ""
             raise ValueError(
-                f"{self._prefix}Expected `inputs` to have size {len(self.input_names)} but got size {len(inputs)}."
+                f"{self._prefix}`{self.name}` takes {wanted} input{'' if wanted == 1 else 's'}{names} but got {len(inputs)}."
             )
 
     def _bare(self, outputs: Sequence[Any]) -> Any:
@@ -608,6 +610,15 @@ class Function:
 
     def _shapes(self, name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
         shapes = self._items(name, "a list of shapes", value)
+        if shapes and all([type(shape) is int for shape in shapes]):
+            # `x.shape` in the place of a list of shapes, or `[x.shape[0]]`.
+            is_list = not isinstance(value, tuple)
+            is_one_each = is_list and len(shapes) == len(self.output_names)
+            raise TypeError(
+                f"{self._prefix}Expected `{name}` to be a list of shapes but got "
+                f"{'a list of ints' if is_list else 'one shape'}: write "
+                f"{[(size,) for size in shapes] if is_one_each else [shapes]}."
+            )
         self._check_outputs(name, shapes)
         return tuple(
             [tuple([self._size(name, n) for n in self._items(name, "a list of shapes", shape)]) for shape in shapes]
@@ -816,6 +827,9 @@ def make_function(
         template=template,
         init_value=init_value,
     )
+
+
+make_function.__qualname__ = "function"  # in Python's messages about arguments
 
 
 def array_namespace(*arrays: Any) -> Any:

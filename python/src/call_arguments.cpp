@@ -122,6 +122,7 @@ class CallReader::State {
       if (PyDict_DelItemString(others.ptr(), kDescriptionNames[i]) < 0) nb::raise_python_error();
     }
     Given given = given_in(others);
+    if (given.unknown.is_valid()) fail_on_unknown(given.unknown, /*is_compilation=*/true);
     described.reset();
     if (!is_described) return read(given);
 
@@ -130,7 +131,7 @@ class CallReader::State {
       if (description[i].is_valid() && is_given(kInputs))
         fail(concat("has `inputs`, from which `", kDescriptionNames[i], "` follows"));
     for (size_t i : {kInputShapes, kInputDtypes})
-      if (!description[i].is_valid()) fail(concat("misses argument `", kDescriptionNames[i], "`"));
+      if (!description[i].is_valid()) fail(concat("is missing the argument `", kDescriptionNames[i], "`"));
     for (size_t i : {kStreamKeyword, kOutputs})
       if (is_given(i))
         fail(concat("has `input_shapes`, beside which `", to_utf8(keyword_names()[i]), "` has no meaning"));
@@ -151,15 +152,16 @@ class CallReader::State {
  private:
   const CallArguments& read(const Given& given, bool has_inputs = true) {
     const auto& values = given.values;
+    // First: a name that is misspelt is missing as well.
+    if (given.unknown.is_valid()) fail_on_unknown(given.unknown, /*is_compilation=*/false);
     bool has_outputs = values[kOutputs].is_valid() && !values[kOutputs].is_none();
     for (size_t i = 0; i < kRequiredKeywords; ++i) {
       nb::handle name = keyword_names()[i];
       bool follows = has_outputs && (i == kOutputShapes || i == kOutputDtypes);
       if (values[i].is_valid() && follows) fail(concat("has `outputs`, from which `", to_utf8(name), "` follows"));
       if (!values[i].is_valid() && !follows && (has_inputs || i != kInputs))
-        fail(concat("misses argument `", to_utf8(name), "`"));
+        fail(concat("is missing the argument `", to_utf8(name), "`"));
     }
-    if (given.unknown.is_valid()) fail(concat("has no argument `", to_utf8(given.unknown), "`"));
     auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream, outputs] =
         values;
 
@@ -209,6 +211,27 @@ class CallReader::State {
   }
 
   [[noreturn]] void fail_on_positional() const { fail("takes keyword arguments only"); }
+
+  [[noreturn]] void fail_on_unknown(nb::handle name, bool is_compilation) const {
+    const std::string text = to_utf8(name);
+    const std::string before = concat(prefix_, "The call has no argument `", text, "`");
+    const bool is_cuda = kernel_.spec().dialect == Dialect::kCuda;
+    auto has_name = [&](std::string_view known) { return text == known; };
+    if (std::ranges::any_of(kDescriptionNames, has_name)) throw TypeError(concat(before, "; `compile` has it."));
+    const std::array<std::string_view, 4> of_kernel = {"header", "ensure_row_contiguous", "compile_options",
+                                                       is_cuda ? "shared_memory" : "atomic_outputs"};
+    if (std::ranges::any_of(of_kernel, has_name))
+      throw TypeError(concat(before, "; pass it to `", is_cuda ? "cuda_kernel" : "metal_kernel", "`."));
+
+    nb::list known;
+    for (PyObject* keyword : keyword_names()) known.append(nb::handle(keyword));
+    if (is_compilation)
+      for (const char* keyword : kDescriptionNames) known.append(nb::str(keyword));
+    // The default of 0.6 suggests `inputs` for "init".
+    nb::object similar = nb::module_::import_("difflib").attr("get_close_matches")(name, known, 1, 0.65);
+    if (nb::len(similar) == 0) throw TypeError(concat(before, "."));
+    throw TypeError(concat(before, "; did you mean `", to_utf8(nb::object(similar[0])), "`?"));
+  }
 
   [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat(prefix_, "The call ", what, ".")); }
 
@@ -358,13 +381,13 @@ class CallReader::State {
     };
     call_.output_dtypes.clear();
     if (!by_name) {
-      refuse_one_shape("`output_shapes`", shapes);
+      size_t wanted = kernel_.spec().output_names->size();
+      refuse_one_shape("`output_shapes`", shapes, wanted);
       for_each("`output_shapes`", kShapes, shapes, add_shape);
       call_.output_shapes.resize(count);
       known_shapes_.resize(count);
       for_each("`output_dtypes`", kDtypeList, dtypes,
                [&](nb::handle item) { call_.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
-      size_t wanted = kernel_.spec().output_names->size();
       if (call_.output_dtypes.size() != wanted && call_.output_shapes.size() == wanted)
         throw ValueError(concat(prefix_, "Expected `output_dtypes` to have size ", wanted, " but got size ",
                                 call_.output_dtypes.size(), "."));
@@ -413,11 +436,11 @@ class CallReader::State {
       });
       return read_dtypes_by_name("input", dtypes, call_.input_names, described.dtypes);
     }
-    refuse_one_shape("`input_shapes`", shapes);
+    size_t wanted = kernel_.spec().input_names->size();
+    refuse_one_shape("`input_shapes`", shapes, wanted);
     for_each("`input_shapes`", kShapes, shapes, add_shape);
     for_each("`input_dtypes`", kDtypeList, dtypes,
              [&](nb::handle item) { described.dtypes.push_back(read_dtype("input_dtypes", item)); });
-    size_t wanted = kernel_.spec().input_names->size();
     auto check_size = [&](std::string_view argument, size_t got) {
       if (got != wanted)
         throw ValueError(
@@ -443,12 +466,13 @@ class CallReader::State {
         concat(prefix_, "Expected `target` to be \"cpu\" or, of the first GPU, \"nvidia:0\" but got \"", text, "\"."));
   }
 
-  // `x.shape` in the place of a list of shapes: a tuple of ints.
-  void refuse_one_shape(std::string_view whom, nb::handle shapes) const {
-    if (!PyTuple_Check(shapes.ptr())) return;
+  // `x.shape` in the place of a list of shapes, a tuple of ints; or `[x.shape[0]]`.
+  void refuse_one_shape(std::string_view whom, nb::handle shapes, size_t wanted) const {
+    const bool is_list = PyList_CheckExact(shapes.ptr());
+    if (!is_list && !PyTuple_Check(shapes.ptr())) return;
     std::vector<std::string> sizes;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shapes.ptr()); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(shapes.ptr(), i);
+    for (Py_ssize_t i = 0; i < (is_list ? PyList_GET_SIZE(shapes.ptr()) : PyTuple_GET_SIZE(shapes.ptr())); ++i) {
+      PyObject* item = is_list ? PyList_GET_ITEM(shapes.ptr(), i) : PyTuple_GET_ITEM(shapes.ptr(), i);
       int overflow = 0;
       if (!PyLong_CheckExact(item)) return;
       long long size = PyLong_AsLongLongAndOverflow(item, &overflow);
@@ -456,8 +480,10 @@ class CallReader::State {
       sizes.push_back(std::to_string(size));
     }
     if (sizes.empty()) return;
-    throw TypeError(concat(prefix_, "Expected ", whom, " to be ", kShapes, " but got one shape: write [(",
-                           join(sizes, ", "), sizes.size() == 1 ? ",)]." : ")]."));
+    const bool is_one_each = sizes.size() == 1 || (is_list && sizes.size() == wanted);
+    throw TypeError(concat(prefix_, "Expected ", whom, " to be ", kShapes, " but got ",
+                           is_list ? "a list of ints" : "one shape", ": write [(",
+                           join(sizes, is_one_each ? ",), (" : ", "), is_one_each ? ",)]." : ")]."));
   }
 
   void read_dimensions(std::string_view whom, std::string_view each, nb::handle shape,

@@ -226,12 +226,12 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"inputs": ...}, TypeError, "[metal_kernel] The call misses argument `inputs`."),
-        ({"output_shapes": ...}, TypeError, "[metal_kernel] The call misses argument `output_shapes`."),
-        ({"output_dtypes": ...}, TypeError, "[metal_kernel] The call misses argument `output_dtypes`."),
-        ({"grid": ...}, TypeError, "[metal_kernel] The call misses argument `grid`."),
-        ({"threadgroup": ...}, TypeError, "[metal_kernel] The call misses argument `threadgroup`."),
-        ({"threads": 1}, TypeError, "[metal_kernel] The call has no argument `threads`."),
+        ({"inputs": ...}, TypeError, "[metal_kernel] The call is missing the argument `inputs`."),
+        ({"output_shapes": ...}, TypeError, "[metal_kernel] The call is missing the argument `output_shapes`."),
+        ({"output_dtypes": ...}, TypeError, "[metal_kernel] The call is missing the argument `output_dtypes`."),
+        ({"grid": ...}, TypeError, "[metal_kernel] The call is missing the argument `grid`."),
+        ({"threadgroup": ...}, TypeError, "[metal_kernel] The call is missing the argument `threadgroup`."),
+        ({"threads": 1}, TypeError, "[metal_kernel] The call has no argument `threads`; did you mean `threadgroup`?"),
         # inputs
         ({"inputs": []}, ValueError, SIZES.format("inputs", 1, 0)),
         ({"inputs": [EIGHT, EIGHT]}, ValueError, SIZES.format("inputs", 1, 2)),

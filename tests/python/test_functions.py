@@ -88,6 +88,16 @@ def test_init_value():
         ({"output_dtypes": []}, ValueError, "Expected `output_dtypes` to have size 1 but got size 0."),
         ({"output_dtypes": ["float31"]}, TypeError, "Expected `output_dtypes` to be made of dtypes but got 'float31'."),
         ({"output_shapes": 4}, TypeError, "Expected `output_shapes` to be a list of shapes but got int."),
+        (
+            {"output_shapes": (2, 4)},
+            TypeError,
+            "Expected `output_shapes` to be a list of shapes but got one shape: write [(2, 4)].",
+        ),
+        (
+            {"output_shapes": [4]},
+            TypeError,
+            "Expected `output_shapes` to be a list of shapes but got a list of ints: write [(4,)].",
+        ),
         ({"grid": (1, 1, 1, 1)}, ValueError, "Expected `grid` to have 1 to 3 dimensions but got 4."),
         ({"grid": "x"}, TypeError, "Expected `grid` to be made of ints but got str."),
         ({"grid": 1.5}, TypeError, "Expected `grid` to be made of ints but got float."),
@@ -106,8 +116,19 @@ def test_wrong_values(changes, error, message):
 
 
 def test_wrong_counts_of_arrays():
-    with pytest.raises(ValueError, match=r"^\[metal_kernel\] Expected `inputs` to have size 1 but got size 2\.$"):
+    with pytest.raises(ValueError, match=r"^\[metal_kernel\] `square` takes 1 input \(x\) but got 2\.$"):
         make()(four(), four())
+    two = kiln.metal_kernel("sum", ["x", "b"], ["y"], "y[0] = x[0] + b[0];").function(
+        output_shapes=[(1,)], output_dtypes=["float32"], grid=1, threadgroup=1
+    )
+    with pytest.raises(ValueError, match=r"^\[metal_kernel\] `sum` takes 2 inputs \(x, b\) but got 1\.$"):
+        two(four())
+
+
+def test_a_function_of_an_unknown_argument():
+    kernel: Any = kiln.metal_kernel("k", ["x"], ["y"], "y[0] = x[0];")
+    with pytest.raises(TypeError, match=r"^function\(\) got an unexpected keyword argument 'gird'$"):
+        kernel.function(output_shapes=[(1,)], output_dtypes=["float32"], gird=1, threadgroup=1)
 
 
 def test_specs_have_no_elements():

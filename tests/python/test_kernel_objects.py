@@ -201,16 +201,17 @@ DTYPES = (
             TypeError,
             "The call has `inputs`, from which `target` follows.",
         ),
-        ({"input_dtypes": None}, TypeError, "The call misses argument `input_dtypes`."),
-        ({"input_shapes": None}, TypeError, "The call misses argument `input_shapes`."),
+        ({"input_dtypes": None}, TypeError, "The call is missing the argument `input_dtypes`."),
+        ({"input_shapes": None}, TypeError, "The call is missing the argument `input_shapes`."),
         (
             {"input_shapes": None, "input_dtypes": None, "target": "cpu"},
             TypeError,
-            "The call misses argument `input_shapes`.",
+            "The call is missing the argument `input_shapes`.",
         ),
         ({"stream": 3}, TypeError, "The call has `input_shapes`, beside which `stream` has no meaning."),
         ({"outputs": [1]}, TypeError, "The call has `input_shapes`, beside which `outputs` has no meaning."),
         ({"frobs": 3}, TypeError, "The call has no argument `frobs`."),
+        ({"input_dtype": 3}, TypeError, "The call has no argument `input_dtype`; did you mean `input_dtypes`?"),
         ({"input_shapes": [(8,)]}, ValueError, "Expected `input_shapes` to have size 2 but got size 1."),
         ({"input_dtypes": ["int8"] * 3}, ValueError, "Expected `input_dtypes` to have size 2 but got size 3."),
         ({"input_shapes": 8}, TypeError, "Expected `input_shapes` to be a list of shapes but got int."),
@@ -218,6 +219,11 @@ DTYPES = (
             {"input_shapes": (8, 1)},
             TypeError,
             "Expected `input_shapes` to be a list of shapes but got one shape: write [(8, 1)].",
+        ),
+        (
+            {"input_shapes": [8, 1]},
+            TypeError,
+            "Expected `input_shapes` to be a list of shapes but got a list of ints: write [(8,), (1,)].",
         ),
         ({"input_shapes": [8, ()]}, TypeError, "Expected `input_shapes` to be a list of shapes but got int."),
         (
@@ -285,10 +291,10 @@ def test_a_call_takes_no_description():
     kernel: Any = scale()
     with pytest.raises(TypeError) as raised:
         kernel(**DESCRIBED)
-    assert str(raised.value) == "[metal_kernel] The call misses argument `inputs`."
+    assert str(raised.value) == "[metal_kernel] The call has no argument `input_shapes`; `compile` has it."
     with pytest.raises(TypeError) as unknown:
         kernel(inputs=[1, 2], **DESCRIBED)
-    assert str(unknown.value) == "[metal_kernel] The call has no argument `input_shapes`."
+    assert str(unknown.value) == "[metal_kernel] The call has no argument `input_shapes`; `compile` has it."
 
 
 def test_a_kernel_works_after_a_wrong_description():

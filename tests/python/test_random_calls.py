@@ -238,7 +238,7 @@ NAMES = re.compile(
     r'compile_options(?:\["\w+"\])?|'
     r"inputs|output_shapes|output_dtypes|grid|threadgroup|template|init_value|verbose|stream)`"
     r"|([Ii]nput|[Oo]utput)( name)? `|Expected math_mode to be|compile option `|[Tt]emplate argument|Name `"
-    r"|The call (misses|has no) argument|at least one output",
+    r"|The call (is missing the|has no) argument|at least one output",
     re.DOTALL,
 )
 # Python's own, of arguments that a function does not have; both begin with the function's name.

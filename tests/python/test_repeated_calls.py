@@ -146,7 +146,7 @@ def test_keyword_errors():
         assert str(raised.value) == "[metal_kernel] The call takes keyword arguments only."
         with pytest.raises(TypeError) as raised:
             of()
-        assert str(raised.value) == "[metal_kernel] The call misses argument `inputs`."
+        assert str(raised.value) == "[metal_kernel] The call is missing the argument `inputs`."
         with pytest.raises(TypeError) as raised:
             call(of, shape=1)
         assert str(raised.value) == "[metal_kernel] The call has no argument `shape`."

@@ -69,9 +69,8 @@ ANYWHERE = [
     ("inputs", Item(2**64), ValueError, TOO_LARGE + "18446744073709551616."),
     ("inputs", Item(ENORMOUS), ValueError, TOO_LARGE + "a number of 16610 bits."),
     # output_shapes
-    ("output_shapes", ..., TypeError, "The call misses argument `output_shapes`."),
+    ("output_shapes", ..., TypeError, "The call is missing the argument `output_shapes`."),
     ("output_shapes", Item(None), TypeError, SHAPES + "NoneType."),
-    ("output_shapes", Item(8), TypeError, SHAPES + "int."),
     ("output_shapes", Item("8"), TypeError, SHAPES + "str."),
     ("output_shapes", Item(b"8"), TypeError, SHAPES + "bytes."),
     ("output_shapes", Item({8: 8}), TypeError, SHAPES + "dict."),
@@ -94,7 +93,7 @@ ANYWHERE = [
     ("output_shapes", Item((-1,)), ValueError, "Expected the dimensions of output `out` to be at least 0 but got -1."),
     ("output_shapes", Item((2**31 - 1,) * 3), ValueError, "Output `out` has more than 2^63 - 1 bytes."),
     # output_dtypes
-    ("output_dtypes", ..., TypeError, "The call misses argument `output_dtypes`."),
+    ("output_dtypes", ..., TypeError, "The call is missing the argument `output_dtypes`."),
     ("output_dtypes", Item(None), TypeError, DTYPES + "None."),
     ("output_dtypes", Item(3), TypeError, DTYPES + "3."),
     ("output_dtypes", Item(float), TypeError, DTYPES + "<class 'float'>."),
@@ -117,7 +116,7 @@ ANYWHERE = [
     ("output_dtypes", Item("float32\0"), ValueError, "`float32␀` in `output_dtypes` is no dtype." + THOSE),
     ("output_dtypes", Item("\ud800"), ValueError, "`\\ud800` in `output_dtypes` is no dtype." + THOSE),
     # grid
-    ("grid", ..., TypeError, "The call misses argument `grid`."),
+    ("grid", ..., TypeError, "The call is missing the argument `grid`."),
     ("grid", None, TypeError, WHOLE_GRID + "NoneType."),
     ("grid", 8.0, TypeError, WHOLE_GRID + "float."),
     ("grid", "811", TypeError, WHOLE_GRID + "str."),
@@ -151,7 +150,7 @@ ANYWHERE = [
         "of (8, 1, 1).",
     ),
     # threadgroup
-    ("threadgroup", ..., TypeError, "The call misses argument `threadgroup`."),
+    ("threadgroup", ..., TypeError, "The call is missing the argument `threadgroup`."),
     ("threadgroup", None, TypeError, "Expected `threadgroup` to be an int or 1 to 3 ints but got NoneType."),
     ("threadgroup", 8.5, TypeError, "Expected `threadgroup` to be an int or 1 to 3 ints but got float."),
     ("threadgroup", (8,) * 5, ValueError, "Expected `threadgroup` to have 1 to 3 ints but got 5."),
@@ -281,13 +280,33 @@ def test_a_wrong_list_of_template_arguments(interface, template, error, message)
     check(interface, {"template": template}, error, message)
 
 
+@those("list", "cuda")
+def test_a_list_of_ints_is_no_list_of_shapes(interface):
+    check(interface, {"output_shapes": [8]}, TypeError, SHAPES + "a list of ints: write [(8,)].")
+    check(interface, {"output_shapes": [2, 4]}, TypeError, SHAPES + "a list of ints: write [(2, 4)].")
+
+
+@those("dictionary", "class")
+def test_an_int_is_no_shape(interface):
+    check(interface, {"output_shapes": {"out": 8}}, TypeError, SHAPES + "int.")
+
+
 # ---- The rest of a call
 
 
 @those("list", "dictionary", "cuda")
 def test_arguments_that_there_are_not(interface):
-    for name in ("threads", "init", "self", "größe"):
+    for name in ("first", "init", "self", "größe"):
         check(interface, {name: 1}, TypeError, f"The call has no argument `{name}`.")
+    for name, meant in (("threads", "threadgroup"), ("tempate", "template"), ("input", "inputs")):
+        check(interface, {name: 1}, TypeError, f"The call has no argument `{name}`; did you mean `{meant}`?")
+    # A name that is misspelt is missing as well.
+    message = "The call has no argument `threadgrp`; did you mean `threadgroup`?"
+    check(interface, {"threadgroup": ..., "threadgrp": 8}, TypeError, message)
+    is_cuda = interface.generation == "cuda"
+    function = "cuda_kernel" if is_cuda else "metal_kernel"
+    for name in ("header", "shared_memory" if is_cuda else "atomic_outputs"):
+        check(interface, {name: 1}, TypeError, f"The call has no argument `{name}`; pass it to `{function}`.")
     check(interface, {"a\0": 1}, TypeError, "The call has no argument `a␀`.")
     check(interface, {"\ud800": 1}, TypeError, "The call has no argument `\\ud800`.")
     for method in METHODS:

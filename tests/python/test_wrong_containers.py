@@ -14,7 +14,7 @@ from test_wrong_calls import SHAPES, check, odd, those
 BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
 SIZE = "Expected `{}` to have size 1 but got size {}."
 LISTS = [
-    ("inputs", ..., TypeError, "The call misses argument `inputs`."),
+    ("inputs", ..., TypeError, "The call is missing the argument `inputs`."),
     *(
         (name, value, TypeError, f"Expected `{name}` to be {what} but got {kind}.")
         for name, what in (
@@ -142,7 +142,7 @@ def test_a_wrong_dictionary(interface):
     outputs = {"output_shapes": {"int": (8,)}, "output_dtypes": {"int": "int32"}}
     check(interface, outputs, ValueError, "Output name `int` is a keyword of the Metal dialect.")
     check(interface, {"output_shapes": {}, "output_dtypes": {}}, ValueError, "Must specify at least one output.")
-    check(interface, {"inputs": ...}, TypeError, "The call misses argument `inputs`.")
+    check(interface, {"inputs": ...}, TypeError, "The call is missing the argument `inputs`.")
 
 
 @those("class")

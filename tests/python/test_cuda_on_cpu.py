@@ -542,6 +542,8 @@ def test_what_is_refused_by_name(source, header, message):
         ("x[0] = 1;", "source:1:6: error: read-only variable is not assignable; inputs and constants cannot be written"),
         ("y[0] = __shfl_sinc(~0u, 1, 2);", "source:1:8: error: use of undeclared identifier '__shfl_sinc'; did you mean '__shfl_sync'?"),
         ("y[0] = thread_position_in_grid.x;", "source:1:8: error: use of undeclared identifier 'thread_position_in_grid'; in CUDA it is 'blockIdx * blockDim + threadIdx'"),
+        ("y[0] = __shfl_down(1, 2);", "source:1:8: error: use of undeclared identifier '__shfl_down'; use '__shfl_down_sync', which takes a mask"),
+        ("uint i = 0; y[i] = 1;", "source:1:1: error: unknown type name 'uint'; in CUDA it is 'unsigned'"),
         ("threadgroup_barrier();", "source:1:1: error: use of undeclared identifier 'threadgroup_barrier'; in CUDA it is '__syncthreads()'"),
         ("metal::exp(1.0f);", "source:1:1: error: use of undeclared identifier 'metal'"),
         ("float t = threadIdx;", "source:1:7: error: no viable conversion from 'const uint3' to 'float'"),

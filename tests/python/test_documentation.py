@@ -181,7 +181,12 @@ FREQUENT = {
     "call to 'max' is ambiguous": ("y[0] = max(thread_position_in_grid.x, 1);", "", False),
     "invalid operands to binary expression": ("y[0] = x * 2;", "", False),
 }  # fmt: skip
-FREQUENT_IN_CUDA = {"comparison between pointer and integer": "y[0] = number < 2;"}
+FREQUENT_IN_CUDA = {
+    "comparison between pointer and integer": "y[0] = number < 2;",
+    "use of undeclared identifier '__shfl_down'; use '__shfl_down_sync', which takes a mask": (
+        "y[0] = __shfl_down(x[0], 1);"
+    ),
+}
 
 
 def test_frequent_errors_are_those_that_bodies_give():

@@ -1355,12 +1355,38 @@ def test_an_input_without_dimensions_is_a_number_in_metal():
 
 
 @pytest.mark.parametrize(
-    ("source", "array"), [("out = x * 2;", "x"), ("out[0] = 2 + x / 2;", "x"), ("out[0] = out;", "out")]
+    ("source", "array"),
+    [
+        ("out = x * 2;", "x"),
+        ("out[0] = 2 + x / 2;", "x"),
+        ("out[0] = out;", "out"),
+        ("out = x[0];", "out"),
+        ("float v = x; out[0] = v;", "x"),
+        ("out[0] = exp(x);", "x"),
+        ("out[0] = max(0.0f, x );", "x"),
+    ],
 )
 def test_an_array_in_the_place_of_an_element(source, array):
     for make in (kiln.metal_kernel, kiln.cuda_kernel):
         (error, *_) = raised(kiln.CompileError, call, make("k", ["x"], ["out"], source)).diagnostics
         assert error.message.endswith(f"; `{array}` is a pointer to the elements: write {array}[i] for one")
+
+
+@pytest.mark.parametrize(
+    "source", ["thread float *p = x;", "thread float *p; p = 3;", "x = x[0];", "out[0] = simd_sum(&x);"]
+)
+def test_a_pointer_that_is_meant(source):
+    (error, *_) = raised(kiln.CompileError, call, kiln.metal_kernel("k", ["x"], ["out"], source)).diagnostics
+    assert "is a pointer to the elements" not in error.message
+
+
+def test_no_note_about_text_that_the_user_has_not_written():
+    """A template argument is declared after the header."""
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], "out[0] = WIDHT;", header="// a header\n")
+    assert str(raised(kiln.CompileError, call, kernel, template=[("WIDTH", 3)])) == (
+        "[metal_kernel] `k` does not compile.\n"
+        "source:1:10: error: use of undeclared identifier 'WIDHT'; did you mean 'WIDTH'?\n  out[0] = WIDHT;\n           ^"
+    )
 
 
 def test_a_wrong_call_of_a_cuda_kernel():

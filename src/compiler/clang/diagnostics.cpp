@@ -67,6 +67,10 @@ const char* cuda_equivalent(llvm::StringRef name) {
       .Case("threadgroup_barrier", "__syncthreads()")
       .Case("simdgroup_barrier", "__syncwarp()")
       .Case("threadgroup", "__shared__")
+      .Case("uchar", "unsigned char")
+      .Case("ushort", "unsigned short")
+      .Case("uint", "unsigned")
+      .Case("ulong", "unsigned long long")
       .Case("simd_sum", "__reduce_add_sync")
       .Case("simd_shuffle", "__shfl_sync")
       .Case("simd_shuffle_xor", "__shfl_xor_sync")
@@ -77,6 +81,7 @@ const char* cuda_equivalent(llvm::StringRef name) {
 
 constexpr std::string_view kPassVariable =
     "; a component of a vector cannot be an argument that a function writes to: pass a variable";
+constexpr std::string_view kForOneElement = "[i] for one";
 constexpr std::string_view kAddressOfProperty = "address of property expression requested";
 
 bool holds_atomics(const KernelParameter& parameter) { return parameter.element.starts_with("atomic<"); }
@@ -156,7 +161,8 @@ bool DiagnosticCollector::set_position(const clang::SourceManager& sources, clan
   if (!found) return false;
   int line = *found;
   int column = static_cast<int>(sources.getSpellingColumnNumber(location));
-  move_to_end_of_text(line, column);
+  // A note is about what stands there, such as the declaration of a template argument.
+  if (diagnostic.severity != Severity::kNote) move_to_end_of_text(line, column);
   Diagnostic located = at_line(line, "");
   diagnostic.text = located.text;
   diagnostic.line = located.line;
@@ -236,8 +242,9 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
         message = "address of vector element requested";
       break;
     case clang::diag::err_unknown_typename:
-      if (const char* equivalent = metal_equivalent(quoted_in(message)); equivalent && unit_.dialect == Dialect::kMetal)
-        message += concat("; in Metal it is '", equivalent, "'");
+      if (const bool is_metal = unit_.dialect == Dialect::kMetal;
+          const char* equivalent = (is_metal ? metal_equivalent : cuda_equivalent)(quoted_in(message)))
+        message += concat("; in ", is_metal ? "Metal" : "CUDA", " it is '", equivalent, "'");
       break;
     case clang::diag::err_ovl_no_viable_function_in_call:
       if (llvm::StringRef name = quoted_in(message);
@@ -293,9 +300,9 @@ void DiagnosticCollector::drop_comma_warning(const clang::Diagnostic& info) {
 
 void DiagnosticCollector::add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message) {
   Diagnostic diagnostic;
+  diagnostic.severity = severity;
   if (!info.hasSourceManager() || !set_position(info.getSourceManager(), info.getLocation(), diagnostic)) return;
   if (diagnostic.text == SourceText::kGenerated) return;
-  diagnostic.severity = severity;
   diagnostic.message =
       in_users_words(message.str(), info.getID(), &info.getSourceManager(), info.getLocation(), diagnostic);
   // Each instance of a template repeats the warning.
@@ -340,12 +347,14 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   if (is_lost_address_space(info, message)) return;
   Entry entry;
   entry.location = info.getLocation();
+  entry.diagnostic.severity = level == clang::DiagnosticsEngine::Note ? Severity::kNote : Severity::kError;
   if (info.hasSourceManager())
     entry.has_position = set_position(info.getSourceManager(), info.getLocation(), entry.diagnostic);
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
-  if (level >= clang::DiagnosticsEngine::Error && entry.has_position) entry.diagnostic.message += operand_suffix(info);
+  if (level >= clang::DiagnosticsEngine::Error && entry.has_position)
+    entry.diagnostic.message += operand_suffix(info, entry.diagnostic.message);
   if ((info.getID() == clang::diag::err_typecheck_addrof_temporary ||
        info.getID() == clang::diag::ext_typecheck_addrof_temporary) &&
       is_of_component(info))
@@ -354,6 +363,7 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     entry.diagnostic.message = "non-const reference cannot bind to vector element";
   if (info.getID() == clang::diag::note_ovl_candidate_bad_value_category)
     explain_temporary(message, info.getSourceManager());
+  if (message.str().ends_with("dereference the argument with *")) explain_pointer(message, info.getSourceManager());
   if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
   if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
@@ -369,7 +379,6 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     entry.diagnostic.message.resize(suggestion);
   if (info.getID() == clang::diag::err_pp_file_not_found && entry.has_position)
     entry.diagnostic.message += search_path_suffix(entry.diagnostic);
-  entry.diagnostic.severity = level == clang::DiagnosticsEngine::Note ? Severity::kNote : Severity::kError;
   // Static assertions of the device library are sentences written for its users.
   if (!entry.has_position) keep_assertion(entry.diagnostic.message);
 
@@ -435,6 +444,33 @@ llvm::StringRef argument_of_call(llvm::StringRef text, unsigned index) {
   return {};
 }
 
+// The argument that a candidate's note means: "… for 1st argument", after `before`.
+llvm::StringRef argument_of_note(llvm::StringRef note, llvm::StringRef before, const clang::SourceManager& sources,
+                                 clang::SourceLocation call) {
+  const size_t at = note.find(before);
+  unsigned number = 0;
+  if (at == llvm::StringRef::npos || note.drop_front(at + before.size()).consumeInteger(10, number) || number == 0)
+    return {};
+  call = sources.getFileLoc(call);
+  const llvm::StringRef text = sources.getBufferData(sources.getFileID(call)).drop_front(sources.getFileOffset(call));
+  return argument_of_call(text, number - 1).trim();
+}
+
+// The name left of the `=` before this location; empty if there is another expression.
+llvm::StringRef assigned_name(const clang::SourceManager& sources, clang::SourceLocation location) {
+  location = sources.getFileLoc(location);
+  llvm::StringRef text = sources.getBufferData(sources.getFileID(location)).take_front(sources.getFileOffset(location));
+  text = text.rtrim();
+  if (!text.consume_back("=")) return {};
+  text = text.rtrim();
+  const llvm::StringRef rest = text.rtrim("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+  return rest.rtrim().ends_with(".") || rest.rtrim().ends_with(">") ? llvm::StringRef() : text.drop_front(rest.size());
+}
+
+std::string pointer_hint(const KernelParameter& array) {
+  return concat("; `", array.name, "` is a pointer to the elements: write ", array.name, kForOneElement);
+}
+
 bool DiagnosticCollector::is_of_component(const clang::Diagnostic& info) const {
   return unit_.dialect == Dialect::kMetal && llvm::any_of(info.getRanges(), [&](const clang::CharSourceRange& range) {
            return names_component(clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(range.getAsRange()),
@@ -454,14 +490,30 @@ void DiagnosticCollector::explain_temporary(llvm::StringRef note, const clang::S
     return;
   }
   if (!message.starts_with("no matching function") || message.ends_with(kPassVariable)) return;
-  constexpr llvm::StringRef kBefore = "expects an lvalue for ";
-  const size_t at = note.find(kBefore);
-  unsigned number = 0;
-  if (at == llvm::StringRef::npos || note.drop_front(at + kBefore.size()).consumeInteger(10, number) || number == 0)
-    return;
-  const clang::SourceLocation call = sources.getFileLoc(error->location);
-  const llvm::StringRef text = sources.getBufferData(sources.getFileID(call)).drop_front(sources.getFileOffset(call));
-  if (names_component(argument_of_call(text, number - 1))) message += kPassVariable;
+  if (names_component(argument_of_note(note, "expects an lvalue for ", sources, error->location)))
+    message += kPassVariable;
+}
+
+// A note says that a candidate takes a number, for which the argument is a pointer.
+void DiagnosticCollector::explain_pointer(llvm::StringRef note, const clang::SourceManager& sources) {
+  auto error = std::find_if(entries_.rbegin(), entries_.rend(),
+                            [](const Entry& entry) { return entry.diagnostic.severity == Severity::kError; });
+  if (error == entries_.rend() || !error->has_position) return;
+  std::string& message = error->diagnostic.message;
+  if (!message.starts_with("no matching function") || message.ends_with(kForOneElement)) return;
+  if (const KernelParameter* array = find_array(argument_of_note(note, "' for ", sources, error->location)))
+    message += pointer_hint(*array);
+}
+
+const KernelParameter* DiagnosticCollector::find_array(llvm::StringRef name) const {
+  auto is_array = [&](const KernelParameter& parameter) {
+    if (parameter.name != std::string_view(name)) return false;
+    return parameter.role == ParameterRole::kOutput ||
+           (parameter.role == ParameterRole::kInput &&
+            !llvm::is_contained(unit_.missing_names, concat(parameter.name, "_shape")));
+  };
+  auto found = llvm::find_if(unit_.parameters, is_array);
+  return found == unit_.parameters.end() ? nullptr : &*found;
 }
 
 std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) const {
@@ -480,7 +532,7 @@ std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) c
                        : "; <…> is looked for in `include_dirs`, which names no folder";
 }
 
-std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) const {
+std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info, std::string_view message) const {
   bool is_metal = unit_.dialect == Dialect::kMetal;
   auto parameter_of = [&](llvm::StringRef name) {
     auto found = std::find_if(unit_.parameters.begin(), unit_.parameters.end(), [&](const KernelParameter& parameter) {
@@ -488,6 +540,14 @@ std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) c
     });
     return found == unit_.parameters.end() ? nullptr : &*found;
   };
+  // "assigning to 'float' from …", "cannot initialize a variable of type 'float' with …": of an element, no pointer.
+  const bool is_conversion = (info.getID() == clang::diag::err_typecheck_convert_incompatible ||
+                              info.getID() == clang::diag::err_init_conversion_failed) &&
+                             !llvm::StringRef(quoted_in(message)).ends_with("*");
+  if (info.getID() == clang::diag::err_typecheck_convert_incompatible && !is_conversion)
+    if (const KernelParameter* array = find_array(assigned_name(info.getSourceManager(), info.getLocation()));
+        array && array->role == ParameterRole::kOutput)
+      return pointer_hint(*array);
   for (const clang::CharSourceRange& range : info.getRanges()) {
     llvm::StringRef operand = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(range.getAsRange()),
                                                           info.getSourceManager(), preprocessor_->getLangOpts());
@@ -499,14 +559,12 @@ std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) c
                     "atomic_fetch_add_explicit or atomic_store_explicit");
     const KernelParameter* parameter = parameter_of(operand);
     if (!parameter) continue;
-    const bool is_input = parameter->role == ParameterRole::kInput;
-    const bool has_shape = std::find(unit_.missing_names.begin(), unit_.missing_names.end(),
-                                     concat(parameter->name, "_shape")) == unit_.missing_names.end();
-    const bool is_array = (is_input && has_shape) || parameter->role == ParameterRole::kOutput;
-    if (is_array && (info.getID() == clang::diag::err_typecheck_invalid_operands ||
-                     info.getID() == clang::diag::err_typecheck_convert_incompatible))
-      return concat("; `", parameter->name, "` is a pointer to the elements: write ", parameter->name, "[i] for one");
-    if (!is_input || has_shape || (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value)) continue;
+    const bool is_array = find_array(operand) != nullptr;
+    if (is_array && (info.getID() == clang::diag::err_typecheck_invalid_operands || is_conversion))
+      return pointer_hint(*parameter);
+    if (parameter->role != ParameterRole::kInput || is_array ||
+        (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value))
+      continue;
     return is_metal ? concat("; `", parameter->name, "` has no dimensions and is a number in a Metal body: write ",
                              parameter->name)
                     : concat("; `", parameter->name, "` has no dimensions and is a pointer in a CUDA body: write ",
@@ -518,11 +576,11 @@ std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) c
 void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,
                                          const Diagnostic& error) {
   Entry note;
+  note.diagnostic.severity = Severity::kNote;
   note.has_position = set_position(sources, sources.getSpellingLoc(location), note.diagnostic);
   bool is_elsewhere = note.diagnostic.text != error.text || note.diagnostic.line != error.line ||
                       note.diagnostic.column != error.column;
   if (!note.has_position || !is_elsewhere) return;
-  note.diagnostic.severity = Severity::kNote;
   note.diagnostic.message =
       concat("expanded from macro '",
              clang::Lexer::getImmediateMacroName(location, sources, preprocessor_->getLangOpts()).str(), "'");
@@ -541,6 +599,10 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
   if (const char* equivalent = is_metal ? metal_equivalent(name) : cuda_equivalent(name))
     return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '",
                   equivalent, "'");
+  // Older versions of CUDA had these.
+  if (!is_metal &&
+      llvm::is_contained({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"}, name))
+    return concat("use of undeclared identifier '", name.str(), "'; use '", name.str(), "_sync', which takes a mask");
   // For these names Clang suggests the same name in the kernel's function, or the shape of another argument.
   auto is_in = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name.str()) != names.end();

@@ -67,6 +67,9 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   static void note_unsupported(Entry& entry);
   bool is_of_component(const clang::Diagnostic& info) const;
   void explain_temporary(llvm::StringRef note, const clang::SourceManager& sources);
+  void explain_pointer(llvm::StringRef note, const clang::SourceManager& sources);
+  /// The input with dimensions, or the output, of this name; or null.
+  const KernelParameter* find_array(llvm::StringRef name) const;
   bool is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message);
   void handle_warning(const clang::Diagnostic& info);
   void drop_comma_warning(const clang::Diagnostic& info);
@@ -80,8 +83,8 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   std::string search_path_suffix(const Diagnostic& missing) const;
   /// The suffix of an error about an operand that programs often take for something else, or nothing: an input without
   /// dimensions, which Metal's text passes as a number and CUDA's as a pointer; a position, which has three
-  /// coordinates; an output of atomics.
-  std::string operand_suffix(const clang::Diagnostic& info) const;
+  /// coordinates; an output of atomics; an array, where an element is meant.
+  std::string operand_suffix(const clang::Diagnostic& info, std::string_view message) const;
   void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
   /// Suggests names that Kiln's signature provides, and never a C++ keyword.
   std::string with_better_suggestion(std::string message, bool& is_dropped) const;

@@ -4,6 +4,7 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -108,7 +109,8 @@ struct TemplateValue : std::variant<Dtype, int32_t, bool> {
   TemplateValue(T flag) : variant(flag) {}
   template <detail::Integer T>
   TemplateValue(T number) : variant(static_cast<int32_t>(number)) {
-    if (!std::in_range<int32_t>(number)) throw ValueError("a template argument does not fit into 32 bits");
+    if (!std::in_range<int32_t>(number))
+      throw ValueError("the template argument " + std::to_string(number) + " does not fit into 32 bits");
   }
 };
 

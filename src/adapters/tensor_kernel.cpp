@@ -56,7 +56,9 @@ class CallView {
   /// Tensors are this process's memory.
   void check_tensors_serve() const {
     if (traits_of(call_.device).has_own_memory)
-      throw ValueError(concat(prefix(), "Outputs on a GPU are memory that the call is given: `run` takes addresses."));
+      throw ValueError(concat(prefix(),
+                              "On a GPU the caller provides the memory of the outputs: pass its addresses to ",
+                              "`Kernel::run`."));
   }
 
   /// For a call that check_sizes() has accepted.

@@ -441,7 +441,8 @@ TEST(TensorKernel, TakesLiteralsAsTheyAre) {
   }
   EXPECT_EQ(std::get<int32_t>(TemplateValue(size_t{7})), 7);
   EXPECT_EQ(std::get<bool>(TemplateValue(true)), true);
-  EXPECT_EQ(message_of([] { TemplateValue(int64_t{1} << 31); }), "a template argument does not fit into 32 bits");
+  EXPECT_EQ(message_of([] { TemplateValue(int64_t{1} << 31); }),
+            "the template argument 2147483648 does not fit into 32 bits");
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ TEST(TensorView, OfAContainerTakesOtherDimensions) {
   EXPECT_EQ(view.data(), vector.data());
   EXPECT_EQ(view.strides(), (Strides{3, 1}));
   EXPECT_EQ(TensorView(std::span(vector), {3, 2}).shape(), (Shape{3, 2}));
-  EXPECT_EQ(message_of<ValueError>([&] { TensorView(vector, {2, 2}); }), "a view of 4 elements cannot be of 6 values");
+  EXPECT_EQ(message_of<ValueError>([&] { TensorView(vector, {2, 2}); }),
+            "the shape (2, 2) has 4 elements, but 6 values were given");
 }
 
 TEST(TensorView, IsOfNothingThatIsNoElement) {
@@ -142,9 +143,13 @@ TEST(Tensor, SaysWhatItCannotBe) {
   EXPECT_EQ(message_of<ValueError>([] { Tensor(Dtype::kInt64, {int64_t{1} << 61}); }),
             "array has more than 2^63 - 1 bytes");
   EXPECT_EQ(message_of<ValueError>([] { Tensor(std::vector<float>{1, 2}, {3}); }),
-            "a tensor of 3 elements cannot hold 2 values");
+            "the shape (3,) has 3 elements, but 2 values were given");
+  EXPECT_EQ(message_of<ValueError>([] { Tensor(std::vector<float>{1}, {0}); }),
+            "the shape (0,) has 0 elements, but 1 value was given");
   EXPECT_EQ(message_of<TypeError>([] { Tensor(Dtype::kInt32, {1}).values<float>(); }),
-            "a tensor of int32 has no values of float32");
+            "a tensor of int32 has no values of float32: the type of its elements is int32_t");
+  EXPECT_EQ(message_of<TypeError>([] { Tensor(Dtype::kFloat16, {1}).values<float>(); }),
+            "a tensor of float16 has no values of float32");
   EXPECT_EQ(message_of<ValueError>([] { Tensor(Dtype::kInt32, {2}).item<int32_t>(); }),
             "a tensor of 2 elements is not a single value");
   EXPECT_EQ(message_of<TypeError>([] { TensorView(OwnByte{1}); }), "a type of 1 bytes is no element of float32");

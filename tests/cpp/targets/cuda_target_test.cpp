@@ -858,8 +858,9 @@ TEST(CudaTensorKernel, RunsOnTheCallersMemoryAndStream) {
   EXPECT_EQ(kernel.history().at(0).target, "nvidia:0");
   EXPECT_NE(fake().linked.find(".entry kiln_k"), std::string::npos);
   EXPECT_EQ(kernel.compile(call).architecture(), "sm_90");
-  EXPECT_EQ(message_of<ValueError>([&] { kernel(call); }),
-            "[metal_kernel] Outputs on a GPU are memory that the call is given: `run` takes addresses.");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { kernel(call); }),
+      "[metal_kernel] On a GPU the caller provides the memory of the outputs: pass its addresses to `Kernel::run`.");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using namespace llvm;
 enum class Nans : bool { kLeast, kGreatest };
 
 constexpr int kMagnitude = 0x7fff, kInfinity = 0x7c00, kAboveInfinity = kMagnitude - kInfinity;
+constexpr unsigned kMostUses = 64;
 
 bool are_halves(const Type* type) { return type->isVectorTy() && type->getScalarType()->isHalfTy(); }
 
@@ -33,9 +34,10 @@ bool is_number(Value* value) {
   return true;
 }
 
-// The code generator uses the same float again.
+// The code generator uses the same float again. (A value of very many uses is not asked, to stay linear.)
 bool is_float_anyway(Value* value) {
-  return isa<Constant>(value) ||
+  if (isa<Constant>(value)) return true;
+  return !value->hasNUsesOrMore(kMostUses) &&
          any_of(value->users(), [](User* user) { return isa<FPExtInst>(user) || isa<BinaryOperator>(user); });
 }
 

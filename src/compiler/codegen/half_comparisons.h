@@ -5,7 +5,7 @@
 // compare like integers, though: `x < 0 ? 0x8000 - x : x` of a half's bits is in the order of the numbers, with 0 and
 // -0 as one. Adding 0x3ff makes positive NaNs wrap, so that all NaNs are less than the numbers; subtracting 0x400 makes
 // negative NaNs wrap, so that they are greater. One of the two gives a comparison what IEEE asks for a NaN, as long as
-// at most one operand may be one, and the min/max idiom (min_max_idiom.h) even for two.
+// at most one operand may be one, and the min/max idiom (min_max_idiom.h) even for two: the result is one of the NaNs.
 //
 // Rejected: keeping halves as floats from one comparison to the next. It helps chains, not single comparisons, and
 // takes twice the registers.

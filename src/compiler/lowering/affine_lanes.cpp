@@ -140,11 +140,13 @@ class AffineLanes {
     return std::nullopt;
   }
 
-  // The same sum with another number below 32 in place of the lane.
-  Value* with_lane(const LaneSum& sum, Value* changed, IRBuilder<>& builder) const {
+  // The same sum with another number below 32 in place of the lane. `keeps_parts`: nothing that is added to the lane is
+  // changed by it, so that parts which are disjoint stay so.
+  Value* with_lane(const LaneSum& sum, Value* changed, bool keeps_parts, IRBuilder<>& builder) const {
     for (auto [operation, i] : sum.steps) {
       Value* other = operation->getOperand(1 - i);
-      changed = operation->getOpcode() == Instruction::Or && is_multiple(other)
+      const bool is_disjoint = keeps_parts || operation == sum.steps.front().first;
+      changed = is_disjoint && operation->getOpcode() == Instruction::Or && is_multiple(other)
                     ? builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, other, changed))
                     : builder.CreateAdd(changed, other);
     }
@@ -167,7 +169,8 @@ class AffineLanes {
     if (opcode == Instruction::And && constant->getValue().getActiveBits() <= known)
       return builder.CreateAnd(sum->lane, operation.getOperand(1));
     if (bits.getActiveBits() > known) return nullptr;
-    return with_lane(*sum, builder.CreateBinOp(opcode, sum->lane, operation.getOperand(1)), builder);
+    return with_lane(*sum, builder.CreateBinOp(opcode, sum->lane, operation.getOperand(1)), /*keeps_parts=*/true,
+                     builder);
   }
 
   // `i >> 1` of a sum that does not wrap is what is added to the lane, shifted, and the lane, shifted.
@@ -177,7 +180,7 @@ class AffineLanes {
     const std::optional<LaneSum> sum = lane_sum(operation.getOperand(0), /*may_wrap=*/false);
     if (!sum || sum->steps.empty() || sum->bits < by->getZExtValue()) return nullptr;
     IRBuilder<> builder(&operation);
-    Value* rest = with_lane(*sum, ConstantInt::get(sum->lane->getType(), 0), builder);
+    Value* rest = with_lane(*sum, ConstantInt::get(sum->lane->getType(), 0), /*keeps_parts=*/true, builder);
     return builder.CreateAdd(builder.CreateLShr(rest, operation.getOperand(1)),
                              builder.CreateLShr(sum->lane, operation.getOperand(1)));
   }
@@ -191,7 +194,8 @@ class AffineLanes {
     const std::optional<LaneSum> sum = lane_sum(operation.getOperand(0), /*may_wrap=*/true);
     if (!sum) return nullptr;
     IRBuilder<> builder(&operation);
-    return with_lane(*sum, builder.CreateAnd(sum->lane, builder.CreateNot(bits->getOperand(1))), builder);
+    return with_lane(*sum, builder.CreateAnd(sum->lane, builder.CreateNot(bits->getOperand(1))), /*keeps_parts=*/false,
+                     builder);
   }
 
   bool split_lowest_bits(BinaryOperator& operation) const {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kMostCases = 16, kMostInstructionsOfCases = 16;
+constexpr unsigned kMostCases = 16, kMostInstructionsOfCases = 16, kMostResults = 4;
 
 // What costs little more than a select.
 bool is_cheap(const Instruction& instruction) {
@@ -72,7 +72,8 @@ class CaseSelects {
       for (const Instruction& instruction : make_range(target->begin(), std::prev(target->end())))
         if (++instructions > kMostInstructionsOfCases || !is_cheap(instruction)) return false;
     }
-    return merge_ != &block_ && isa<PHINode>(merge_->front());
+    const auto results = std::distance(merge_->phis().begin(), merge_->phis().end());
+    return merge_ != &block_ && results > 0 && results <= kMostResults;
   }
 
   Value* value_of(PHINode& phi, BasicBlock* target) const {

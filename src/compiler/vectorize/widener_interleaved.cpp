@@ -445,7 +445,8 @@ void InterleavedAccesses::store_words(ArrayRef<Value*> members, Value* address, 
     all = all ? builder.CreateOr(all, word) : word;
   }
   const unsigned width = lanes_.register_lanes(builder.getInt32Ty());
-  const bool is_masked = !is_all(lanes_.mask()) && lanes_.can_mask(sizeof(uint32_t));
+  // As for bytes: where these cannot be masked all lanes are active.
+  const bool is_masked = !is_all(lanes_.mask()) && lanes_.can_mask(sizeof(uint32_t) / members.size());
   for (unsigned first = 0; first < kLanes; first += width) {
     Value* part = builder.CreateShuffleVector(all, createSequentialMask(first, width, 0));
     Value* to = builder.CreateConstGEP1_32(builder.getInt32Ty(), address, first);

@@ -112,22 +112,20 @@ Value* PatternAccesses::load_window(const LoadInst& load, const Window& window, 
     element->copyMetadata(load, {LLVMContext::MD_invariant_load});
     return builder.CreateVectorSplat(length, element);
   }
-  if (count <= 2 * width && !isPowerOf2_32(count)) {
-    // Two whole vectors, of which the second one ends where the window does: LLVM would load the odd rest in parts.
+  if (count <= 2 * width) {
+    // Of an odd number two vectors, of which the second one ends where the window does: LLVM would load the rest in
+    // parts.
     const unsigned part = 1u << Log2_32(count), second = count - part;
-    Value* low = strided_.load_part(load, part, address, builder);
-    Value* high = strided_.load_part(load, part, builder.CreateConstGEP1_32(load.getType(), address, second), builder);
+    Value* elements = strided_.load_part(load, part, address, builder);
+    Value* rest = second == 0 ? elements
+                              : strided_.load_part(
+                                    load, part, builder.CreateConstGEP1_32(load.getType(), address, second), builder);
     SmallVector<int> sources;
     for (const unsigned element : window.elements)
       sources.push_back(static_cast<int>(element < part ? element : part + element - second));
-    return builder.CreateShuffleVector(low, high, sources);
-  }
-  if (count <= 2 * width) {
-    Value* elements = strided_.load_part(load, count, address, builder);
-    const SmallVector<int> sources(window.elements.begin(), window.elements.end());
-    return ShuffleVectorInst::isIdentityMask(sources, static_cast<int>(count))
+    return ShuffleVectorInst::isIdentityMask(sources, static_cast<int>(part))
                ? elements
-               : builder.CreateShuffleVector(elements, sources);
+               : builder.CreateShuffleVector(elements, rest, sources);
   }
   if (takes_words(window, layout_.getTypeStoreSize(load.getType())))
     return load_narrow_window(load, window, address, builder);

@@ -42,3 +42,18 @@ define i32 @of_another(i32 %n, i32 %k) {
   %first = sub i32 %i, %bits
   ret i32 %first
 }
+
+; What is added to the lane may carry into the other part, which is not disjoint any more.
+; CHECK-LABEL: define i32 @of_a_sum(
+; CHECK: and i32 %lane, -16
+; CHECK-NOT: or disjoint i32 %m, %{{[0-9]+}}
+; CHECK: ret i32
+define i32 @of_a_sum(i32 %n, i32 %k) {
+  %m = and i32 %n, -64
+  %lane = call i32 @__kiln_lane()
+  %x = add i32 %lane, %k
+  %i = or disjoint i32 %m, %x
+  %bits = and i32 %lane, 15
+  %first = sub i32 %i, %bits
+  ret i32 %first
+}

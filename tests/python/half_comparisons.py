@@ -21,7 +21,7 @@ def smaller(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def limited(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return smaller(larger(a, np.float16(-1)), b)
+    return smaller(larger(a, np.full_like(a, -1)), b)
 
 
 def largest(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -27,8 +27,8 @@ namespace kiln {
 /// All arithmetic is unsigned. kLaneFunction (ir/simdgroup.h) gives the lane.
 void split_affine_lanes(llvm::Function& function);
 
-/// Changes and shifts of the lowest bits alone. For code before InstCombine, which clears more bits in `i & ~1` where it
-/// knows that they are 0, so that it is no change of the lane any more, and splits `i & 15` but not `i - (i & 15)`.
+/// Changes and shifts of the lowest bits alone. For code before InstCombine, which clears more bits in `i & ~1` where
+/// it knows that they are 0, so that it is no change of the lane any more, and splits `i & 15` but not `i - (i & 15)`.
 void split_lowest_bits(llvm::Function& function);
 
 }  // namespace kiln

@@ -23,7 +23,8 @@
 namespace kiln {
 
 /// Switches on divergent conditions with at most 16 cases and four results, whose blocks have no effects and at most 16
-/// cheap instructions together. One that has another in a case stays, since blocks are merged afterwards. Linear in the code. Returns whether there was one.
+/// cheap instructions together. One that has another in a case stays, since blocks are merged afterwards. Linear in the
+/// code. Returns whether there was one.
 bool select_by_cases(llvm::Function& function, const Divergence& divergence);
 
 }  // namespace kiln

@@ -59,11 +59,18 @@ class WordMasks {
     for (Instruction* one : order)
       if (gains[groups.getLeaderValue(one)] > 0) chosen_.insert(one);
     for (Instruction* one : chosen_) convert(*one);
-    for (auto [of, words] : phis_)
+    for (auto [of, words] : phis_) {
+      DenseMap<BasicBlock*, Value*> incoming;  // one value for all edges from a block
       for (unsigned i = 0; i < of->getNumIncomingValues(); ++i) {
-        IRBuilder<> builder(of->getIncomingBlock(i)->getTerminator());
-        words->addIncoming(words_of(of->getIncomingValue(i), builder), of->getIncomingBlock(i));
+        BasicBlock* from = of->getIncomingBlock(i);
+        Value*& value = incoming[from];
+        if (!value) {
+          IRBuilder<> builder(from->getTerminator());
+          value = words_of(of->getIncomingValue(i), builder);
+        }
+        words->addIncoming(value, from);
       }
+    }
     for (Instruction* one : chosen_) replace_uses(*one);
     for (Instruction* one : chosen_) one->replaceAllUsesWith(PoisonValue::get(one->getType()));
     for (Instruction* one : chosen_) one->eraseFromParent();
@@ -178,18 +185,19 @@ class WordMasks {
   }
 
   static bool is_compared_with_zero(const BitCastInst& bits) {
-    return all_of(bits.users(), [](const User* user) {
-      const auto* test = dyn_cast<ICmpInst>(user);
-      return test && test->isEquality() && match(test->getOperand(1), m_Zero());
-    });
+    return bits.getType()->isIntegerTy() && all_of(bits.users(), [](const User* user) {
+             const auto* test = dyn_cast<ICmpInst>(user);
+             return test && test->isEquality() && match(test->getOperand(1), m_Zero());
+           });
   }
 
-  // Whether any lane is active.
+  // Whether any lane is active: by the sign alone, since what is frozen may be any word.
   static void replace_test(BitCastInst& bits, Value* any) {
     for (User* user : make_early_inc_range(bits.users())) {
       IRBuilder<> builder(cast<Instruction>(user));
-      user->replaceAllUsesWith(
-          builder.CreateICmp(cast<ICmpInst>(user)->getPredicate(), any, Constant::getNullValue(any->getType())));
+      const bool is_not = cast<ICmpInst>(user)->getPredicate() == CmpInst::ICMP_NE;
+      user->replaceAllUsesWith(builder.CreateICmp(is_not ? CmpInst::ICMP_SLT : CmpInst::ICMP_SGE, any,
+                                                  Constant::getNullValue(any->getType())));
     }
   }
 

@@ -35,7 +35,7 @@ define <8 x i32> @logical(<8 x i32> %x, <8 x i32> %y) {
 ; CHECK: %[[LIVE:.*]] = phi <8 x i32> [ %[[FIRST:.*]], %entry ], [ %[[LEFT:.*]], %loop ]
 ; CHECK: %[[LEFT]] = and <8 x i32> %[[LIVE]],
 ; CHECK: %[[ANY:.*]] = call i32 @llvm.vector.reduce.or.v8i32(<8 x i32> %[[LEFT]])
-; CHECK: icmp ne i32 %[[ANY]], 0
+; CHECK: icmp slt i32 %[[ANY]], 0
 define <8 x i32> @loop(<8 x i32> %x, <8 x i32> %n) {
 entry:
   %first = icmp sgt <8 x i32> %n, zeroinitializer
@@ -52,4 +52,23 @@ loop:
   br i1 %any, label %loop, label %end
 end:
   ret <8 x i32> %kept
+}
+
+; Two edges from one block have one value.
+; CHECK-LABEL: @two_edges(
+; CHECK: %[[WORDS:.*]] = sext <8 x i1> %a to <8 x i32>
+; CHECK: phi <8 x i32> [ %[[WORDS]], %entry ], [ %[[WORDS]], %entry ], [ zeroinitializer, %other ]
+define <8 x i32> @two_edges(<8 x i32> %x, i32 %n) {
+entry:
+  %a = icmp slt <8 x i32> %x, zeroinitializer
+  switch i32 %n, label %other [
+    i32 0, label %end
+    i32 1, label %end
+  ]
+other:
+  br label %end
+end:
+  %mask = phi <8 x i1> [ %a, %entry ], [ %a, %entry ], [ zeroinitializer, %other ]
+  %value = select <8 x i1> %mask, <8 x i32> %x, <8 x i32> zeroinitializer
+  ret <8 x i32> %value
 }

@@ -39,6 +39,10 @@ SmallVector<Value*> booleans_of(const Instruction& operation) {
   return operands;
 }
 
+bool is_masked_access(const IntrinsicInst& call) {
+  return call.getIntrinsicID() == Intrinsic::masked_load || call.getIntrinsicID() == Intrinsic::masked_store;
+}
+
 class WordMasks {
  public:
   explicit WordMasks(Function& function) : function_(function) {}
@@ -131,7 +135,8 @@ class WordMasks {
     }
     Value* first = words_of(one.getOperand(0), builder);
     if (isa<FreezeInst>(one)) {
-      words_[&one] = builder.CreateFreeze(first);
+      // What is frozen may be any word.
+      words_[&one] = builder.CreateAShr(builder.CreateFreeze(first), kWordBits - 1);
       return;
     }
     Value* second = words_of(one.getOperand(1), builder);
@@ -164,11 +169,13 @@ class WordMasks {
       if (chosen_.contains(user)) continue;
       IRBuilder<> builder(user);
       auto* part = dyn_cast<ShuffleVectorInst>(user);
-      if (isa<SExtInst>(user) && user->getType() == words->getType())
+      if (isa<SExtInst>(user) && user->getType() == words->getType()) {
         user->replaceAllUsesWith(words);
-      else if (part && isa<UndefValue>(part->getOperand(1)))
+        user->eraseFromParent();
+      } else if (part && isa<PoisonValue>(part->getOperand(1))) {
         replace_part(*part, builder.CreateShuffleVector(words, part->getShuffleMask()));
-      else if (auto* bits = dyn_cast<BitCastInst>(user); bits && is_compared_with_zero(*bits))
+        part->eraseFromParent();
+      } else if (auto* bits = dyn_cast<BitCastInst>(user); bits && is_compared_with_zero(*bits))
         replace_test(*bits, builder.CreateOrReduce(words));
       else
         use.set(booleans_of_words(words, builder));
@@ -176,11 +183,15 @@ class WordMasks {
   }
 
   static void replace_part(ShuffleVectorInst& part, Value* words) {
+    // One value for all edges to a phi.
+    IRBuilder<> at_part(&part);
+    Value* for_phis = any_of(part.users(), [](User* user) { return isa<PHINode>(user); })
+                          ? booleans_of_words(words, at_part)
+                          : nullptr;
     for (Use& use : make_early_inc_range(part.uses())) {
       auto* user = cast<Instruction>(use.getUser());
-      auto* phi = dyn_cast<PHINode>(user);
-      IRBuilder<> builder(phi ? phi->getIncomingBlock(use)->getTerminator() : user);
-      use.set(booleans_of_words(words, builder));
+      IRBuilder<> builder(user);
+      use.set(isa<PHINode>(user) ? for_phis : booleans_of_words(words, builder));
     }
   }
 
@@ -191,14 +202,14 @@ class WordMasks {
            });
   }
 
-  // Whether any lane is active: by the sign alone, since what is frozen may be any word.
+  // Whether any lane is active.
   static void replace_test(BitCastInst& bits, Value* any) {
-    for (User* user : make_early_inc_range(bits.users())) {
-      IRBuilder<> builder(cast<Instruction>(user));
-      const bool is_not = cast<ICmpInst>(user)->getPredicate() == CmpInst::ICMP_NE;
-      user->replaceAllUsesWith(builder.CreateICmp(is_not ? CmpInst::ICMP_SLT : CmpInst::ICMP_SGE, any,
-                                                  Constant::getNullValue(any->getType())));
+    for (Use& use : make_early_inc_range(bits.uses())) {
+      auto* test = cast<ICmpInst>(use.getUser());
+      test->setOperand(0, any);
+      test->setOperand(1, Constant::getNullValue(any->getType()));
     }
+    bits.eraseFromParent();
   }
 
   Function& function_;

@@ -5,11 +5,12 @@
 // booleans, which LLVM's code generator makes one of bytes: it packs the four registers of each comparison, and unpacks
 // the mask for each access.
 //
-// Idea: booleans that are made of comparisons of words, and that select or mask words, are computed as words of zeros
-// and ones. A use is a comparison with 0, which the code generator drops, since a mask is the words' signs.
+// Idea: booleans that are made of comparisons of words, and that select or mask words, are computed as words whose bits
+// are all equal. A use is a comparison with 0, which the code generator drops where words are selected or masked, since
+// such a mask is the words' signs.
 //
-// Rejected: the same in the widener, for the masks of control flow alone. Half of the conjunctions are the body's own,
-// and InstCombine makes booleans of what is words again.
+// Rejected: the same in the widener, which does it for masks of loops that lanes leave (widener_flow.cpp). Half of the
+// conjunctions are the body's own, and InstCombine makes booleans of what is words again.
 #pragma once
 
 #include <llvm/IR/Function.h>

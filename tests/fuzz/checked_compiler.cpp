@@ -25,8 +25,14 @@ std::string problem_of(Compiler& compiler, const KernelUnit& unit) {
   auto is_error = [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::kError; };
   auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
   if (first == diagnostics.end()) return "a failure without an error";
+  // What the texts have themselves is quoted.
+  auto is_in_texts = [&](std::string_view name) {
+    return unit.text.find(name) != std::string::npos ||
+           std::ranges::any_of(unit.included_files,
+                               [&](const IncludedFile& file) { return file.text.find(name) != std::string::npos; });
+  };
   for (std::string_view internal : {"__kiln", "_Float16", "__bf16", "ext_vector_type", "vec<float", "custom_kernel_"})
-    if (first->message.find(internal) != std::string::npos && unit.text.find(internal) == std::string::npos)
+    if (first->message.find(internal) != std::string::npos && !is_in_texts(internal))
       return concat("an internal name: ", render(*first));
   return {};
 }

@@ -423,8 +423,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // no structurization.
   pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
-  // Strides that a loop halves are constants now, and InstCombine splits `i & 15` but not what is left of `i - (i &
-  // 15)`.
+  // Strides that a loop halves are constants now. Before InstCombine, which makes `lane & 15` of the second operand of
+  // `i - (i & 15)`, so that its guards are not proved.
   pipeline.run(optional("affine-lanes"), group, [&] { split_lowest_bits(group); });
   // What an unrolled loop has in each iteration of the loop around it leaves that one.
   pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,loop-mssa(licm)", group);

@@ -4,7 +4,6 @@
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/Transforms/Utils/Local.h>
 
@@ -26,12 +25,7 @@ bool are_halves(const Type* type) { return type->isVectorTy() && type->getScalar
 
 bool is_number(Value* value) {
   auto* constant = dyn_cast<Constant>(value);
-  if (!constant) return false;
-  for (unsigned i = 0; i < cast<FixedVectorType>(value->getType())->getNumElements(); ++i) {
-    auto* element = dyn_cast_or_null<ConstantFP>(constant->getAggregateElement(i));
-    if (!element || element->isNaN()) return false;
-  }
-  return true;
+  return constant && is_number_constant(*constant);
 }
 
 // The code generator uses the same float again. (A value of very many uses is not asked, to stay linear.)
@@ -74,25 +68,21 @@ class HalfComparisons {
   // Phis that carry minima and maxima from block to block, and constants: their keys are carried with them, so that the
   // next one does not wait for a key of the last one's bits.
   void find_carried() {
-    SmallVector<PHINode*> all;
-    SmallPtrSet<PHINode*, 8> others;
+    SmallVector<PHINode*> work;
     for (BasicBlock& block : function_)
       for (PHINode& phi : block.phis())
-        if (are_halves(phi.getType())) all.push_back(&phi);
+        if (are_halves(phi.getType())) work.push_back(&phi);
     auto is_carried = [&](Value* value) {
-      if (auto* phi = dyn_cast<PHINode>(value)) return !others.contains(phi);
+      if (auto* phi = dyn_cast<PHINode>(value)) return !others_.contains(phi);
       return isa<Constant>(value) || min_max_of(value);
     };
-    SmallVector<PHINode*> work = all;
     while (!work.empty()) {
       PHINode* phi = work.pop_back_val();
-      if (others.contains(phi) || all_of(phi->incoming_values(), is_carried)) continue;
-      others.insert(phi);
+      if (others_.contains(phi) || all_of(phi->incoming_values(), is_carried)) continue;
+      others_.insert(phi);
       for (User* user : phi->users())
         if (auto* next = dyn_cast<PHINode>(user)) work.push_back(next);
     }
-    for (PHINode* phi : all)
-      if (!others.contains(phi)) carried_.insert(phi);
   }
 
   void fill_phis() {
@@ -169,7 +159,7 @@ class HalfComparisons {
   // In the order of the numbers.
   Value* key(Value* halves, Nans nans, IRBuilder<>& builder) {
     if (Value* carried = keys_[static_cast<bool>(nans)].lookup(halves)) return carried;
-    if (auto* phi = dyn_cast<PHINode>(halves); phi && carried_.contains(phi)) {
+    if (auto* phi = dyn_cast<PHINode>(halves); phi && !others_.contains(phi)) {
       IRBuilder<> at_phi(phi);
       PHINode* keys = at_phi.CreatePHI(bits_of(phi->getType()), phi->getNumIncomingValues());
       made_phis_.push_back({phi, keys, nans});
@@ -186,10 +176,10 @@ class HalfComparisons {
       Value* of_negative = builder.CreateSub(constant(from), values);
       return made = builder.CreateSelect(is_negative, of_negative, builder.CreateAdd(values, constant(offset)));
     }
-    // Without a select, which takes a mask of its own: `from - x` is `~x + from + 1`.
+    // Without a select, which takes a mask of its own: `from - x` is `~x + offset + 0x8001`.
     Value* sign = builder.CreateAShr(values, constant(15));
     Value* sum = builder.CreateAdd(builder.CreateXor(values, sign), constant(offset));
-    return made = builder.CreateAdd(sum, builder.CreateAnd(sign, constant(from + 1 - offset)));
+    return made = builder.CreateAdd(sum, builder.CreateAnd(sign, constant(0x8001)));
   }
 
   static Type* bits_of(Type* halves) {
@@ -208,7 +198,7 @@ class HalfComparisons {
   Function& function_;
   const VectorIsa& isa_;
   SmallVector<WeakTrackingVH> unused_;
-  SmallPtrSet<PHINode*, 8> carried_;
+  SmallPtrSet<PHINode*, 8> others_;  // phis that do not carry minima and maxima
   SmallVector<KeyPhi> made_phis_;
   // By Nans. Keys that are there wherever their value is, and those of a block, from where they are first asked for.
   DenseMap<Value*, Value*> keys_[2], keys_in_block_[2];

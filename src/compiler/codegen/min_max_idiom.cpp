@@ -62,6 +62,22 @@ std::optional<MinMax> min_max_of(Value* value) {
   return min_max;
 }
 
+bool is_number_constant(Constant& constant) {
+  auto* vector = dyn_cast<FixedVectorType>(constant.getType());
+  Type* type = as_floats(constant.getType());
+  if (!type) return false;
+  auto is_one = [&](Constant* element) {
+    if (auto* number = dyn_cast_or_null<ConstantFP>(element)) return !number->isNaN();
+    if (auto* bits = dyn_cast_or_null<ConstantInt>(element))
+      return !APFloat(type->getScalarType()->getFltSemantics(), bits->getValue()).isNaN();
+    return false;
+  };
+  if (!vector) return is_one(&constant);
+  for (unsigned i = 0; i < vector->getNumElements(); ++i)
+    if (!is_one(constant.getAggregateElement(i))) return false;
+  return true;
+}
+
 namespace {
 
 // Proves that values are never NaNs. A loop-carried value is assumed to be a number while its operands are examined: a
@@ -114,22 +130,6 @@ class NumberAnalysis {
       case Instruction::UIToFP: return !instruction->getType()->getScalarType()->isHalfTy();
       default: return false;
     }
-  }
-
-  static bool is_number_constant(Constant& constant) {
-    auto* vector = dyn_cast<FixedVectorType>(constant.getType());
-    Type* type = as_floats(constant.getType());
-    if (!type) return false;
-    auto is_one = [&](Constant* element) {
-      if (auto* number = dyn_cast_or_null<ConstantFP>(element)) return !number->isNaN();
-      if (auto* bits = dyn_cast_or_null<ConstantInt>(element))
-        return !APFloat(type->getScalarType()->getFltSemantics(), bits->getValue()).isNaN();
-      return false;
-    };
-    if (!vector) return is_one(&constant);
-    for (unsigned i = 0; i < vector->getNumElements(); ++i)
-      if (!is_one(constant.getAggregateElement(i))) return false;
-    return true;
   }
 };
 

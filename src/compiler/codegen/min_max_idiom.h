@@ -20,6 +20,9 @@ struct MinMax {
 
 std::optional<MinMax> min_max_of(llvm::Value* value);
 
+/// Whether no element is a NaN: of floats, or of integers that hold their bits.
+bool is_number_constant(llvm::Constant& constant);
+
 /// For processors with instructions for `a < b ? b : a`, in which `b` wins where one is a NaN. This pass makes the NaN
 /// test a select of its own, so that the comparison does not wait for it. It drops the test where `a` is never a NaN,
 /// as in a loop that begins with a number.

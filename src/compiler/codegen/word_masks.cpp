@@ -93,13 +93,8 @@ class WordMasks {
       if (is_operation(user)) continue;
       if (const auto* select = dyn_cast<SelectInst>(user))
         gain += are_words(select->getType()) ? 1 : -1;
-      else if (const auto* call = dyn_cast<IntrinsicInst>(user);
-               call &&
-               (call->getIntrinsicID() == Intrinsic::masked_load || call->getIntrinsicID() == Intrinsic::masked_store))
-        gain += are_words(call->getIntrinsicID() == Intrinsic::masked_load ? call->getType()
-                                                                           : call->getArgOperand(0)->getType())
-                    ? 2
-                    : -1;
+      else if (const auto* call = dyn_cast<IntrinsicInst>(user); call && is_masked_access(*call))
+        gain += are_words(call->getType()->isVoidTy() ? call->getArgOperand(0)->getType() : call->getType()) ? 2 : -1;
       else if (isa<SExtInst>(user) && are_words(user->getType()))
         gain += 1;
     }

@@ -66,7 +66,6 @@
 #include "compiler/lowering/spin_loops.h"
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
-#include "compiler/lowering/switch_selects.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
@@ -96,7 +95,6 @@
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
-#include "compiler/vectorize/loop_unswitching.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/row_blocks.h"
@@ -154,7 +152,6 @@ constexpr const char* kOptionalPasses[] = {
     "interleaved-variables",
     "lane-loop-splitting",
     "lane-reductions",
-    "loop-unswitching",
     "loop-versioning",
     "masked-loads",
     "min-max-idiom",
@@ -169,7 +166,6 @@ constexpr const char* kOptionalPasses[] = {
     "scalar-slow-version",
     "simdgroup-loops",
     "store-forwarding",
-    "switch-selects",
     "tensor-products",
     "thread-coarsening",
     "threadgroup-copies",
@@ -413,10 +409,6 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run("structure-phis", group, [&] { split_structure_phis(group); });
   pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   pipeline.run_llvm("sroa,early-cse,simplifycfg", group);
-  // Before loops are unrolled, which have fewer blocks then; after InstCombine, which makes a switch of comparisons.
-  if (pipeline.run(optional("switch-selects"), group,
-                   [&] { return select_by_cases(group, functions.getResult<DivergenceAnalysis>(group)); }))
-    pipeline.run_llvm("simplifycfg", group);
   // Before unrolling: outside of a loop a collective would be the same for all of its iterations.
   if (!keep_in_loops()) return kLostCollective;
   // Unrolled loops make indices of private arrays constant. Other loops get their exit at the latch, so that they need
@@ -435,10 +427,6 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
-  // After full unrolling; before passes that ask whether a loop's counter is uniform.
-  if (pipeline.run(optional("loop-unswitching"), group,
-                   [&] { return unswitch_loops(group, functions.getResult<DivergenceAnalysis>(group), functions); }))
-    pipeline.run_llvm("simplifycfg,early-cse", group);
   // After full unrolling, which leaves the longer loops. Their iterations stay one by one.
   if (pipeline.run(optional("row-blocks"), group, [&] {
         return make_row_blocks(group, functions.getResult<DivergenceAnalysis>(group), functions, vector_isa);

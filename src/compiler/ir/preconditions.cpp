@@ -186,8 +186,6 @@ ArrayRef<PassRow> pass_rows() {
       {"remove-warp-masks", {&kNumbered, &kHasNoProducts}},
       {"structure-phis", {&kHasNoProducts, &kHasNoMasks}},
       {"components", {&kHasNoProducts, &kHasNoMasks, &kHasNoStructurePhis}},
-      {"switch-selects", {&kHasNoProducts, &kHasNoMasks}},
-      {"loop-unswitching", {&kHasNoProducts, &kHasNoMasks, &kHasNoIterations}},
       {"remove-iterations", {&kHasNoProducts, &kHasNoMasks}},
       {"coarsened-positions", {&kHasNoMasks, &kHasNoIterations, &kHasNoThreadValues}},
       {"interleaved-variables", {&kHasNoMasks, &kHasNoIterations}},

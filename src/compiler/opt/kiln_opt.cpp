@@ -74,7 +74,6 @@
 #include "compiler/lowering/spin_loops.h"
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
-#include "compiler/lowering/switch_selects.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
@@ -106,7 +105,6 @@
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
-#include "compiler/vectorize/loop_unswitching.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/row_blocks.h"
@@ -208,11 +206,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
       {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
-      {"switch-selects",
-       [](Function& f, State& s) { select_by_cases(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"word-masks", [](Function& f, State&) { widen_masks_to_words(f); }},
-      {"loop-unswitching",
-       [](Function& f, State& s) { unswitch_loops(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads()); }},
       {"narrow-integers",
        [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},

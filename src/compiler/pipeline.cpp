@@ -49,6 +49,7 @@
 #include "compiler/lowering/affine_lanes.h"
 #include "compiler/lowering/approximations.h"
 #include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/common_calls.h"
 #include "compiler/lowering/constant_initializers.h"
 #include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/defined_arithmetic.h"
@@ -134,6 +135,7 @@ constexpr const char* kOptionalPasses[] = {
     "cluster-stores",
     "coarsened-addresses",
     "coarsened-loop-versioning",
+    "common-calls",
     "component-conditions",
     "compose-shuffles",
     "constant-offsets",
@@ -300,7 +302,8 @@ bool make_one_function(Pipeline& pipeline, Module& module, const ThreadTarget& t
   pipeline.run("bfloat", module, [&] { expand_bfloat(module); });
   // Needs the functions that inlining removes.
   pipeline.run("mark-calls", module, [&] { mark_calls(module); });
-  // From here on nothing is undefined, and code may be moved.
+  // From here on nothing is undefined, and code may be moved. Calls can be compared as long as they are calls.
+  pipeline.run(optional("common-calls"), module, [&] { return merge_common_calls(module, kBodyFunction); });
   pipeline.run("inline", module, [&] { inline_all(module, kBodyFunction); });
   // Line tables serve remarks, and instructions have them whichever function they are in. A function that says that it
   // has some would be verified, and what passes insert has none.

@@ -157,6 +157,7 @@ ArrayRef<PassRow> pass_rows() {
       {"bfloat", {&kAsClangMadeIt}},
       {"mark-calls", {&kAsClangMadeIt}},
       // A copy of a numbered point would be the same instance twice.
+      {"common-calls", {&kUnnumbered}},
       {"inline", {&kUnnumbered}},
       {"constant-initializers", {&kUnnumbered}},
       {"matrix-elements", {&kUnnumbered}},

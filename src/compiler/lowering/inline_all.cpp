@@ -27,7 +27,7 @@ void drop_assumptions(Attributed& item, unsigned parameters) {
 
 }  // namespace
 
-void inline_all(llvm::Module& module, llvm::StringRef root) {
+void prepare_inlining(llvm::Module& module, llvm::StringRef root) {
   for (llvm::Function& function : module) {
     drop_assumptions(function, static_cast<unsigned>(function.arg_size()));
     if (function.isDeclaration()) continue;
@@ -55,6 +55,10 @@ void inline_all(llvm::Module& module, llvm::StringRef root) {
       variable.setComdat(nullptr);
       variable.setLinkage(llvm::GlobalValue::InternalLinkage);
     }
+}
+
+void inline_all(llvm::Module& module, llvm::StringRef root) {
+  prepare_inlining(module, root);
   // Promotes arguments first: a callee with a constant argument is then inlined without its dead branches.
   promote_variables(module);
   PassRunner(nullptr).run("always-inline,globaldce", module);

@@ -56,6 +56,7 @@
 #include "compiler/lowering/affine_lanes.h"
 #include "compiler/lowering/approximations.h"
 #include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/common_calls.h"
 #include "compiler/lowering/constant_initializers.h"
 #include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/defined_arithmetic.h"
@@ -381,6 +382,7 @@ const std::map<std::string, ModulePass>& module_passes() {
        }},
       {"batch-elements", [](Module& m, State&) { expand_elements(m); }},
       {"bfloat", [](Module& m, State&) { expand_bfloat(m); }},
+      {"common-calls", [](Module& m, State& s) { merge_common_calls(m, s.options.function); }},
       {"constant-initializers", [](Module& m, State&) { evaluate_constant_initializers(m); }},
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
       {"dynamic-threadgroup-memory",

@@ -77,7 +77,8 @@ __KILN_INLINE float cos_of_rest(angle x) {
 // The sine of the whole angle, the cosine with `turn` = 1.
 __KILN_INLINE float sin_of_angle(angle x, uint turn) {
   uint quadrant = x.quadrant + turn;
-  return flip_sign(quadrant & 1 ? cos_of_rest(x) : sin_of_rest(x), (quadrant & 2) << 30);
+  float cosine = cos_of_rest(x), sine = sin_of_rest(x);
+  return flip_sign(quadrant & 1 ? cosine : sine, (quadrant & 2) << 30);
 }
 
 __KILN_INLINE float tan_of_angle(angle x) {

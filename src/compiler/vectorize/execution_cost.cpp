@@ -19,6 +19,7 @@
 #include "compiler/ir/metadata.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/lane_strides.h"
+#include "compiler/vectorize/register_tables.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -41,6 +42,9 @@ double interleaved_cycles(const VectorIsa& isa) { return isa.register_bytes > 32
 
 // An element of 4 bytes of a part of a row, and one of the tiles that parts go to.
 constexpr double kRowCycles = 16, kTileCycles = 1, kWordBytes = 4;
+
+// For each register of a constant table.
+constexpr double kTableCycles = 1.5;
 
 // An interleaved access loads whole registers.
 constexpr int64_t kMostInterleaved = 8;
@@ -238,6 +242,12 @@ class CostFinder {
       return;
     }
     const auto size = static_cast<uint64_t>(bytes);
+    if (!store)
+      if (const auto table = register_table_of(pointer, size, layout_, isa_)) {
+        const double held = std::ceil(static_cast<double>(table->words.size()) / isa_.num_words());
+        add(cost_.arithmetic, kTableCycles * held * registers(kWordBytes), kThreadAccessCycles);
+        return;
+      }
     const bool is_indexed = store ? isa_.stores_by_index(size) : isa_.loads_by_index(size);
     add(variable ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);

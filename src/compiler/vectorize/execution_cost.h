@@ -8,10 +8,10 @@
 //   arithmetic               0.7 a register; divisions 8 or 14, products of 64 bits 3 more
 //   interleaved access       4 or 5 a register, for distances of at most 8 elements from lane to lane
 //   part of a row            16 for 4 bytes, which are accessed beside others of the row
+//   constant table           1.5 for each of its registers and each register of indices
 //   gather, scatter          60, if the processor has them
 //   serialized access        130, a loop over lanes; so are atomics and private arrays at divergent indices
-//   cache conflict           450, in a loop in which each lane walks a row of its own, if the rows' distance maps them
-//   to
+//   cache conflict           450, in a loop in which each lane walks a row of its own, if their distance maps rows to
 //                            few sets of the first-level cache: 32 misses, where one thread has one in 16 iterations
 //   divergent branch         5, a phi at its join 1 a register
 //   uniform or affine value  0.4, since it is computed once

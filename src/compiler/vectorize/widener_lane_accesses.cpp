@@ -1,6 +1,7 @@
 #include "compiler/vectorize/widener_lane_accesses.h"
 
 #include "compiler/ir/metadata.h"
+#include "compiler/vectorize/register_tables.h"
 #include "compiler/vectorize/tail_loads.h"
 
 namespace kiln::widening {
@@ -32,6 +33,7 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
   }
   bool is_masked =
       !load.getType()->isIntegerTy(1) && checks_.is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
+  if (!is_masked && load_from_registers(load, {allowed, address}, builder)) return;
   if (!is_masked && !lanes_.is_gathered(load)) return lane_loops_.for_each_lane(load, builder);
   Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   if (!is_masked && lanes_.gathers_words_of(load)) {
@@ -44,6 +46,34 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
                                                                 load.getAlign(), mask, zero)
                                      : builder.CreateMaskedGather(type, lanes_.vector(address, builder),
                                                                   load.getAlign(), mask, zero));
+}
+
+bool LaneAccesses::load_from_registers(LoadInst& load, const GuardedAddress& target, IRBuilder<>& builder) {
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  if (load.getType()->isIntegerTy(1)) return false;
+  const std::optional<RegisterTable> table = register_table_of(target.address, bytes, layout_, lanes_.vector_isa());
+  if (!table) return false;
+  Type* words = vector_of(builder.getInt32Ty());
+  auto constant = [&](uint64_t value) { return ConstantInt::get(words, value); };
+  // Indices that are in bounds have 32 bits.
+  Value* index = table->index;
+  if (auto* extension = dyn_cast<CastInst>(index);
+      extension && isa<SExtInst, ZExtInst>(extension) && extension->getSrcTy()->isIntegerTy(32))
+    index = extension->getOperand(0);
+  Value* places = builder.CreateZExtOrTrunc(lanes_.vector(index, builder), words);
+  const unsigned parts = Log2_64(kWordBytes / bytes);
+  Value* found = words_of_table(*table, builder.CreateLShr(places, constant(parts)), lanes_.vector_isa(), builder);
+  if (parts) {
+    Value* part = builder.CreateAnd(places, constant(kWordBytes / bytes - 1));
+    found = builder.CreateLShr(found, builder.CreateShl(part, constant(Log2_64(8 * bytes))));
+    found = builder.CreateTrunc(found, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
+  }
+  Type* type = vector_of(load.getType());
+  found = builder.CreateBitCast(found, type);
+  if (target.allowed)
+    found = builder.CreateSelect(lanes_.vector(target.allowed, builder), found, Constant::getNullValue(type));
+  lanes_.set_vector(&load, found);
+  return true;
 }
 
 // Gathers the words in which the elements lie. A word is in one page, so that all of it can be read where a part can.

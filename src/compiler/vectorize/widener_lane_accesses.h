@@ -49,6 +49,8 @@ class LaneAccesses {
     bool is_signed;
   };
 
+  /// Of a constant that registers hold (register_tables.h). Returns whether it is one.
+  bool load_from_registers(LoadInst& load, const GuardedAddress& target, IRBuilder<>& builder);
   Value* gather_parts_of_words(LoadInst& load, Value* address, Value* mask, IRBuilder<>& builder);
   std::optional<LaneIndex> narrow_index_of(Value* address, uint64_t bytes) const;
 

@@ -1,17 +1,16 @@
 // Constant tables that lie in registers: lanes take elements by permutations, not by gathers.
 //
-//   constant uchar ALPHABET[65] = "ABC…";        words 0 to 15 of the table are one register (AVX-512) or two (AVX2);
+//   constant uchar ALPHABET[65] = "ABC…";        the table's words are constants in two registers of 16 words;
 //   text[i] = ALPHABET[v & 63];             ->   a permutation takes each lane's word, a shift its byte
 //
 // Problem: a table of digits, of steps, of codebook values is a few cache lines that are constant, and lanes look
 // different elements up. A gather takes a load for each lane, a loop over lanes several instructions.
 //
-// Idea: a processor permutes a register's words by variable indices. Four registers hold 256 bytes with AVX-512, 128
-// with AVX2; selects choose of them.
+// Idea: a processor permutes a register's words by variable indices. Eight registers are still faster than a gather, or
+// a loop; selects choose among them.
 //
-// Rejected: permutations of bytes, which the instruction sets have for 16 bytes only (an index of four bits); AVX-512's
-// VBMI has them, x86-64-v4 does not. Tables in arguments: what they hold would have to be loaded, and an element beyond
-// them is zero.
+// Rejected: permutations of bytes, which most processors have for 16 bytes only, an index of four bits. Tables in
+// arguments: what they hold would have to be loaded, and an element beyond them is zero.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>

@@ -104,3 +104,32 @@ for _name, _index in (
             np.arange(300) % 7 == 3, 1, of(k).astype(np.int64) * (np.arange(300) % 5)
         ).astype(np.uint16)
     )
+
+
+# Constant indices, too: directly, through a function and its argument, before and behind the table, and as an index.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    int own[4] = {1, 2, 3, 4};
+    own[SEVEN[7]] = 77;
+    own[at(x[i] & 1 ? 8 : 6)] += 10;
+    out[4 * i] = SEVEN[27] + at(27) + at(-1) + at(1 << 30);
+    out[4 * i + 1] = behind(x[i]);
+    out[4 * i + 2] = own[x[i] & 3];
+    out[4 * i + 3] = SEVEN[6] + at(4);
+    """,
+    header="""
+    constant int SEVEN[7] = {3, -1, 4, 1, -5, 9, 2};
+    inline int at(int k) { return SEVEN[k]; }
+    inline int behind(int v) { return v > 5 ? SEVEN[7] - v : SEVEN[v + 7]; }
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 12, 200, np.int32)},
+    outputs={"out": ((200, 4), "int32")},
+    grid=(200, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="address_spaces.constant_array",
+)
+def constant_indices_beyond_a_table(x):
+    own = np.tile([77, 2, 3, 4], (200, 1))
+    own[np.arange(200), np.where(x & 1, 0, 2)] += 10
+    return np.stack([0 * x, np.where(x > 5, -x, 0), own[np.arange(200), x & 3], np.full(200, 2 - 5)], 1)

@@ -8,7 +8,8 @@
 // stored is not what a load from there gives, as EarlyCSE would have it. (Rejected: to keep calls until the accesses
 // are guarded and optimised. All passes in between would have to know calls.)
 //
-// Linear in the instructions, times the depth of calls.
+// Linear in the instructions, in each of at most eight rounds. Loops in bodies with barriers or collectives have a
+// convergent call by then, and functions with such loops are not compared.
 #include "compiler/lowering/common_calls.h"
 
 #include <llvm/ADT/MapVector.h>
@@ -37,6 +38,9 @@ bool only_computes(const CallBase& call) {
   return call.doesNotAccessMemory() && call.doesNotThrow() && call.willReturn() && !call.isConvergent() &&
          !call.isInlineAsm() && !call.getType()->isVoidTy();
 }
+
+// What is called more deeply is inlined with the rest.
+constexpr unsigned kMostRounds = 8;
 
 class ValueFunctions {
  public:
@@ -156,7 +160,7 @@ void merge_instructions(Function& function, const SetVector<Function*>& shared) 
         if (is_load) writes_before[&instruction] = writes;
         continue;
       }
-      combineMetadataForCSE(known, &instruction, /*DoesKMove=*/false);
+      combineMetadataForCSE(known, &instruction, /*DoesKMove=*/true);
       known->andIRFlags(&instruction);
       instruction.replaceAllUsesWith(known);
       instruction.eraseFromParent();
@@ -199,15 +203,15 @@ bool merge_common_calls(Module& module, StringRef root) {
       other.removeFnAttr(Attribute::AlwaysInline);
       others.push_back(&other);
     }
-  runner.run("always-inline", module);
+  inline_marked(module, runner);
   promote_variables(module);
   for (Function* other : others) other->addFnAttr(Attribute::AlwaysInline);
   ValueFunctions values;
   SetVector<Function*> shared = repeated_functions(module, values);
   shared.remove_if([&](Function* one) { return !values.contains(*one); });
-  while (!shared.empty()) {
+  for (unsigned round = 0; round < kMostRounds && !shared.empty(); ++round) {
     for (Function* later : shared) later->removeFnAttr(Attribute::AlwaysInline);
-    runner.run("always-inline", module);
+    inline_marked(module, runner);
     // Arguments are compared as values.
     promote_variables(module);
     merge_instructions(*function, shared);

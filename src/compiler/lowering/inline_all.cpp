@@ -2,8 +2,8 @@
 
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/ValueHandle.h>
 
-#include "compiler/ir/pass_runner.h"
 #include "compiler/lowering/promote_variables.h"
 
 namespace kiln {
@@ -26,6 +26,20 @@ void drop_assumptions(Attributed& item, unsigned parameters) {
 }
 
 }  // namespace
+
+// Where a callee's arguments are constants, the inliner computes what it copies, and an element beyond a constant array
+// is poison to it. It is zero, as the guards have it that are inserted later.
+void inline_marked(llvm::Module& module, PassRunner& runner) {
+  llvm::SmallVector<llvm::WeakVH> hidden;
+  for (llvm::GlobalVariable& variable : module.globals())
+    if (variable.isConstant() && variable.hasInitializer() && !variable.getName().contains("6__kiln")) {
+      variable.setConstant(false);
+      hidden.emplace_back(&variable);
+    }
+  runner.run("always-inline", module);
+  for (const llvm::WeakVH& variable : hidden)
+    if (variable) llvm::cast<llvm::GlobalVariable>(static_cast<llvm::Value*>(variable))->setConstant(true);
+}
 
 void prepare_inlining(llvm::Module& module, llvm::StringRef root) {
   for (llvm::Function& function : module) {
@@ -61,7 +75,9 @@ void inline_all(llvm::Module& module, llvm::StringRef root) {
   prepare_inlining(module, root);
   // Promotes arguments first: a callee with a constant argument is then inlined without its dead branches.
   promote_variables(module);
-  PassRunner(nullptr).run("always-inline,globaldce", module);
+  PassRunner runner(nullptr);
+  inline_marked(module, runner);
+  runner.run("globaldce", module);
   promote_variables(module);
 }
 

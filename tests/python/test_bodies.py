@@ -16,10 +16,20 @@ from launch_bodies import BODIES, launch, launch_numpy, result
 from mlx_kernels import to_mlx, to_numpy
 from sampling import covering, sampled
 
-# A scope beyond a function's, and the same list: then pytest puts what has the same parameter together.
-by_name = pytest.mark.parametrize("name", BODIES, scope="module")
 SAMPLE = covering(BODIES)
 IN_SAMPLE = {parameter.values[0] for parameter in SAMPLE if not parameter.marks}
+# Bodies in the manner of real ones are long to compile, four times as long as others: every third, and the sample.
+CHOSEN = IN_SAMPLE | {
+    parameter.values[0]
+    for parameter in sampled(BODIES, every=3, group=lambda name: BODIES[name].subject)
+    if not parameter.marks or not BODIES[parameter.values[0]].subject.startswith("corpus_")
+}
+# A scope beyond a function's, and the same list: then pytest puts what has the same parameter together.
+by_name = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in CHOSEN else [pytest.mark.long]) for name in BODIES],
+    scope="module",
+)
 by_name_sampled = pytest.mark.parametrize("name", SAMPLE, scope="module")
 
 
@@ -63,17 +73,18 @@ def test_mlx(name):
 # ---- Memory safety (docs/language.md 5.1): what lies around an input must not be touched
 
 
-@pytest.mark.parametrize("at_end", [False, True], ids=["at_start", "at_end"])
 @by_name
-def test_between_guard_pages(name, at_end):
+def test_between_guard_pages(name):
+    """Each input begins where a page does, and then ends where one does."""
     body = BODIES[name]
-    inputs = [
-        GuardedPages(value.nbytes).copy(value, at_end)
-        if isinstance(value, np.ndarray) and value.flags.c_contiguous and value.size
-        else value
-        for value in body.inputs().values()
-    ]
-    check(body, launch_numpy(body, inputs))
+    for at_end in (False, True):
+        inputs = [
+            GuardedPages(value.nbytes).copy(value, at_end)
+            if isinstance(value, np.ndarray) and value.flags.c_contiguous and value.size
+            else value
+            for value in body.inputs().values()
+        ]
+        check(body, launch_numpy(body, inputs))
 
 
 # ---- One meaning (docs/language.md 4.2): the same bits on every engine with every instruction set
@@ -83,15 +94,6 @@ def always(configuration):
     """The SIMD engine also for long bodies, which it would leave to the other."""
     engine, isa = configuration
     return ("simd-always" if engine == "simd" else engine, isa)
-
-
-# Bodies in the manner of real ones are long to compile: of these, every third and the sample on all configurations, the
-# others on the first one.
-ON_ALL = {
-    parameter.values[0]
-    for parameter in [*sampled(BODIES, every=3, group=lambda name: BODIES[name].subject), *SAMPLE]
-    if not parameter.marks or not BODIES[parameter.values[0]].subject.startswith("corpus_")
-}
 
 
 def check_bits(name, configurations):
@@ -114,7 +116,8 @@ def test_every_engine_gives_the_same_bits(name):
     if name in IN_SAMPLE:
         check_bits(name, available()[1:])
     else:
-        check_bits(name, available() if name in ON_ALL else CONFIGURATIONS[:1])
+        # The long bodies that were not chosen on the first configuration alone.
+        check_bits(name, available() if name in CHOSEN else CONFIGURATIONS[:1])
 
 
 @pytest.mark.long

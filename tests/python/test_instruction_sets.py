@@ -34,7 +34,7 @@ def results_of(module: str, first: int) -> list[Result]:
 
 
 @pytest.mark.parametrize(
-    "chunk", sampled(chunks(), every=8, group=lambda chunk: chunk[0]), ids=lambda chunk: f"{chunk[0]}-{chunk[1]}"
+    "chunk", sampled(chunks(), every=12, group=lambda chunk: chunk[0]), ids=lambda chunk: f"{chunk[0]}-{chunk[1]}"
 )
 def test_random_bodies_give_the_same_bits(chunk: tuple[str, int]) -> None:
     """Long ones, too, which the SIMD engine would leave to the other."""

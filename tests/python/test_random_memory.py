@@ -5,7 +5,7 @@ from random_memory_check import compare
 from sampling import sampled
 
 SEEDS = 2000
-CHUNK = 50
+CHUNK = 25
 
 
 def isa_of(first):
@@ -18,21 +18,21 @@ def problems_of(first, kind):
     return [f"seed {seed} {engine}: {wrong}" for seed, engine, wrong in results if wrong]
 
 
-@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=10, group=isa_of))
+@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=20, group=isa_of))
 def test_random_bodies(first):
     """Arbitrary numbers as indices."""
     problems = problems_of(first, "memory")
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=10, group=isa_of))
+@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=20, group=isa_of))
 def test_random_bodies_of_pictures(first):
     """Neighbours of pixels, and threads that leave early."""
     problems = problems_of(first, "pictures")
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=10, group=isa_of))
+@pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), every=20, group=isa_of))
 def test_random_bodies_of_rows(first):
     """Loops in which each thread walks a row of its own."""
     problems = problems_of(first, "rows")

@@ -9,8 +9,20 @@ from slow_version_bodies import BODIES, LAUNCHES
 FIRES = ["one_row", "every_second", "before_the_first", "rows", "two_outputs", "positions"]
 
 
-@pytest.mark.parametrize("at_end", [False, True], ids=["begins_at_a_page", "ends_at_a_page"])
-@pytest.mark.parametrize("name", BODIES)
+# `make test` has each body at one end of its pages, the next body at the other one.
+@pytest.mark.parametrize(
+    ("name", "at_end"),
+    [
+        pytest.param(
+            name,
+            at_end,
+            id=f"{name}-{'ends' if at_end else 'begins'}_at_a_page",
+            marks=[pytest.mark.long] if at_end != bool(n % 2) else [],
+        )
+        for n, name in enumerate(BODIES)
+        for at_end in (False, True)
+    ],
+)
 def test_simdgroups_out_of_bounds_and_partial_ones_give_the_same_bits(name, at_end):
     for launch in LAUNCHES:
         results = call_on(available(), "slow_version_bodies", "result", name, launch, at_end)

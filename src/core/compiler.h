@@ -19,10 +19,10 @@ namespace kiln {
 // What machine code is made for.
 struct TargetSpec {
   DeviceKind kind = DeviceKind::kCpu;
-  std::string cpu;                     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
-  std::string engine;                  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
-  std::string passes;                  // names of passes that do not run, as KILN_PASSES has them
-  std::optional<uint64_t> pass_limit;  // as KILN_PASS_LIMIT has it
+  std::string cpu = {};                     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
+  std::string engine = {};                  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
+  std::string passes = {};                  // names of passes that do not run, as KILN_PASSES has them
+  std::optional<uint64_t> pass_limit = {};  // as KILN_PASS_LIMIT has it
 
   bool operator==(const TargetSpec&) const = default;
 };
@@ -41,10 +41,10 @@ struct CompileRequest {
   const KernelUnit& unit;
   TargetSpec target;
   bool keep_stages = false;  // fill CompileResult::stages and CompileResult::passes
-  CompileLimits limits;
-  bool verify_passes = false;           // after each: where the IR is not valid, the status is kInternal
-  std::vector<std::string> keep_after;  // passes after which the IR is kept too, as the stage "after:<name>"
-  bool keep_remarks = false;            // fill CompileResult::passes and CompileResult::remarks
+  CompileLimits limits = {};
+  bool verify_passes = false;                // after each: where the IR is not valid, the status is kInternal
+  std::vector<std::string> keep_after = {};  // passes after which the IR is kept too, as the stage "after:<name>"
+  bool keep_remarks = false;                 // fill CompileResult::passes and CompileResult::remarks
 };
 
 enum class CompileStatus : uint8_t {

@@ -49,8 +49,8 @@ struct GpuArgument {
   int64_t end_byte;    // one past the last
 };
 
-// What a Metal body's positions are computed from.
-struct GpuGeometry {
+// What a Metal body's positions are computed from. Its size is a multiple of 8, since arguments follow.
+struct alignas(8) GpuGeometry {
   uint32_t threads_per_grid[3];
   uint32_t threads_per_threadgroup[3];  // of a full threadgroup
   uint32_t threadgroups_per_grid[3];

@@ -51,7 +51,7 @@ struct KernelParameter {
   // kInput, kOutput: how many bytes it has, from its pointer on, where the code is made for that. Otherwise 0.
   uint64_t known_bytes = 0;
   // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
-  std::vector<int64_t> values;
+  std::vector<int64_t> values = {};
 
   /// Whether a launch may change it. Only outputs are exclusive to their launch: others may use a writable input at the
   /// same time.

@@ -51,7 +51,7 @@ class ThreadPool {
     uint64_t pieces_per_claim = 1;
     bool pieces_may_wait = false;  // for one another
     // Called now and then by the caller while it waits for the others. Throws nothing.
-    std::function<void()> while_waiting;
+    std::function<void()> while_waiting = {};
   };
 
   /// The pool of this process, with as many threads (the caller counted) as `usable_threads()` says when it is first

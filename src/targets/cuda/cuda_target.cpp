@@ -411,7 +411,8 @@ class CudaTarget : public Target {
 
   static void write_metal_block(const CudaKernel& kernel, const KernelUnit& unit, const LaunchGeometry& geometry,
                                 std::span<const LaunchArgument> arguments, std::byte* block) {
-    GpuGeometry positions;
+    static_assert(numbers_of(ThreadValueScope::kGrid) == 9, "set each value of a grid below");
+    GpuGeometry positions{};
     std::copy_n(geometry.threads_per_grid.begin(), 3, positions.threads_per_grid);
     std::copy_n(geometry.threads_per_threadgroup.begin(), 3, positions.threads_per_threadgroup);
     std::copy_n(geometry.threadgroups_per_grid.begin(), 3, positions.threadgroups_per_grid);

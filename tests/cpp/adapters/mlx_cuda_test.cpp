@@ -240,10 +240,10 @@ TEST_F(MlxCuda, AddsOneNodeToTheGraphOfTheStream) {
   EXPECT_EQ(node.inputs, std::vector<const void*>{x.buffer().ptr()});
   EXPECT_EQ(node.outputs, (std::vector<const void*>{outputs[0].buffer().ptr(), outputs[1].buffer().ptr()}));
   // The device's addresses, not those of MLX's buffers.
-  auto input = at<GpuArgument>(node.block_of_arguments, 40);
+  auto input = at<GpuArgument>(node.block_of_arguments, sizeof(GpuGeometry));
   EXPECT_EQ(input.address, reinterpret_cast<uint64_t>(address_of(x)));
   EXPECT_EQ(input.end_byte, 256);
-  EXPECT_EQ(at<int32_t>(node.block_of_arguments, 64 + 4), 8);
+  EXPECT_EQ(at<int32_t>(node.block_of_arguments, sizeof(GpuGeometry) + 24 + 4), 8);
   auto y = at<GpuArgument>(node.block_of_arguments, node.block_of_arguments.size() - 48);
   EXPECT_EQ(y.address, reinterpret_cast<uint64_t>(address_of(outputs[0])));
   EXPECT_EQ(y.end_byte, 16);
@@ -276,7 +276,7 @@ TEST_F(MlxCuda, ReadsPartsOfArraysWhereTheyAre) {
   part.copy_shared_buffer(x, {8, 1}, {true, true, false}, 16, 24);
   std::vector<mx::array> outputs = call(kernel(kSource), part);
   evaluate(outputs);
-  EXPECT_EQ(at<GpuArgument>(g_encoder.nodes.at(0).block_of_arguments, 40).address,
+  EXPECT_EQ(at<GpuArgument>(g_encoder.nodes.at(0).block_of_arguments, sizeof(GpuGeometry)).address,
             reinterpret_cast<uint64_t>(address_of(x)) + 24 * sizeof(float));
 }
 

@@ -23,10 +23,15 @@ std::string indexed(unsigned blocks, const std::string& type, const std::string&
   std::string text = "define i64 @f(i32 %a, ptr %p) {\nentry:\n  %index = add i32 %a, 1\n  %wide = " + type +
                      " i32 %index to i64\n  br label %b0\n";
   for (unsigned i = 0; i < blocks; ++i) {
-    const std::string n = std::to_string(i);
-    text += "b" + n + ":\n  %s" + n + " = add i32 %index, " + n + "\n  %t" + n + " = xor i32 %s" + n +
-            ", %index\n  store volatile i32 %t" + n + ", ptr %p\n  br label %" +
-            (i + 1 < blocks ? "b" + std::to_string(i + 1) : "end") + "\n";
+    // Without operator+ between a literal and a temporary, of which GCC 12 warns wrongly.
+    const std::string n = std::to_string(i), next = std::to_string(i + 1);
+    text.append("b").append(n).append(":\n  %s").append(n).append(" = add i32 %index, ").append(n);
+    text.append("\n  %t").append(n).append(" = xor i32 %s").append(n).append(", %index\n  store volatile i32 %t");
+    text.append(n).append(", ptr %p\n  br label %");
+    if (i + 1 < blocks)
+      text.append("b").append(next).append("\n");
+    else
+      text.append("end\n");
   }
   return text + "end:\n" + last + "}\n";
 }

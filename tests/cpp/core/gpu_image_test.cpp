@@ -23,8 +23,10 @@ KernelUnit unit_of(Dialect dialect) {
 
 TEST(GpuBlockLayout, OfMetalBeginsWithTheGeometryAndIsAlignedToEight) {
   GpuBlockLayout layout = gpu_block_layout(unit_of(Dialect::kMetal));
-  EXPECT_EQ(layout.offsets, (std::vector<uint32_t>{40, 64, 72, 136, 264}));
-  EXPECT_EQ(layout.bytes, 288u);
+  const uint32_t first = sizeof(GpuGeometry);
+  EXPECT_EQ(first % 8, 0u);
+  EXPECT_EQ(layout.offsets, (std::vector<uint32_t>{first, first + 24, first + 32, first + 96, first + 224}));
+  EXPECT_EQ(layout.bytes, first + 248);
 }
 
 TEST(GpuBlockLayout, OfMetalLeavesOutWhatTheCodeWasMadeFor) {
@@ -32,8 +34,8 @@ TEST(GpuBlockLayout, OfMetalLeavesOutWhatTheCodeWasMadeFor) {
   unit.parameters[2].values = {2, 3};
   unit.parameters[3].values = {3, 1};
   GpuBlockLayout layout = gpu_block_layout(unit);
-  EXPECT_EQ(layout.offsets.back(), 72u);
-  EXPECT_EQ(layout.bytes, 96u);
+  EXPECT_EQ(layout.offsets.back(), sizeof(GpuGeometry) + 32);
+  EXPECT_EQ(layout.bytes, sizeof(GpuGeometry) + 56);
 }
 
 TEST(GpuBlockLayout, OfCudaIsThatOfCsParameters) {

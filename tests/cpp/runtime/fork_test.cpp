@@ -71,8 +71,12 @@ TEST(Fork, WhileOtherThreadsLaunch) {
       for (int n = 0; !done; ++n) {
         // Each a shape of its own, which are looked up one after the other.
         EXPECT_TRUE(gives(*kernel, 2, 8 * (1 + n % 8)));
-        if (n % 64 == 0) EXPECT_TRUE(gives(*large, 3, 100'000));
-        if (n % 8 == t) EXPECT_THROW(gives(*failing, 0), CompileError);
+        if (n % 64 == 0) {
+          EXPECT_TRUE(gives(*large, 3, 100'000));
+        }
+        if (n % 8 == t) {
+          EXPECT_THROW(gives(*failing, 0), CompileError);
+        }
         static_cast<void>(kernel->history().launches());
       }
     });

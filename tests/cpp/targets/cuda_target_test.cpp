@@ -433,22 +433,23 @@ TEST(CudaLaunch, PassesMetalsBlock) {
   EXPECT_EQ(launch.block[1], 2u);
   EXPECT_EQ(launch.block[2], 1u);
   // x, its shape, strides and rank, s, y
-  ASSERT_EQ(launch.block_of_arguments.size(), 40u + 24 + 64 + 128 + 8 + 24 + 24);
+  const size_t first = sizeof(GpuGeometry);
+  ASSERT_EQ(launch.block_of_arguments.size(), first + 24 + 64 + 128 + 8 + 24 + 24);
   auto geometry = at<GpuGeometry>(launch.block_of_arguments, 0);
   EXPECT_EQ(geometry.threads_per_grid[0], 50u);
   EXPECT_EQ(geometry.threads_per_threadgroup[1], 2u);
   EXPECT_EQ(geometry.threadgroups_per_grid[0], 4u);
   EXPECT_EQ(geometry.is_linear, 0u);
-  auto x = at<GpuArgument>(launch.block_of_arguments, 40);
+  auto x = at<GpuArgument>(launch.block_of_arguments, first);
   EXPECT_EQ(x.address, reinterpret_cast<uint64_t>(subject.x.data()));
   EXPECT_EQ(x.first_byte, 0);
   EXPECT_EQ(x.end_byte, 256);
-  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, 64), 8);
-  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, 68), 8);
-  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, 72), 0);
-  EXPECT_EQ(at<int64_t>(launch.block_of_arguments, 128), 8);
-  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, 256), 2);
-  auto y = at<GpuArgument>(launch.block_of_arguments, 288);
+  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, first + 24), 8);
+  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, first + 28), 8);
+  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, first + 32), 0);
+  EXPECT_EQ(at<int64_t>(launch.block_of_arguments, first + 88), 8);
+  EXPECT_EQ(at<int32_t>(launch.block_of_arguments, first + 216), 2);
+  auto y = at<GpuArgument>(launch.block_of_arguments, first + 248);
   EXPECT_EQ(y.address, reinterpret_cast<uint64_t>(subject.y.data()));
 }
 
@@ -692,10 +693,10 @@ TEST(CudaLaunch, CopiesStridedInputsByAKernel) {
   ASSERT_EQ(fake().launches.size(), 2u);
   const std::vector<std::byte>& copied = fake().launches[0].block_of_arguments;
   EXPECT_EQ(at<GpuGeometry>(copied, 0).threads_per_grid[0], 64u);
-  EXPECT_EQ(at<GpuArgument>(copied, 40).address, reinterpret_cast<uint64_t>(subject.x.data()));
+  EXPECT_EQ(at<GpuArgument>(copied, sizeof(GpuGeometry)).address, reinterpret_cast<uint64_t>(subject.x.data()));
   uint64_t copy = at<GpuArgument>(copied, copied.size() - sizeof(GpuArgument)).address;
-  EXPECT_EQ(at<GpuArgument>(fake().launches[1].block_of_arguments, 40).address, copy);
-  EXPECT_EQ(at<int64_t>(fake().launches[1].block_of_arguments, 128), 8);  // the copy's strides
+  EXPECT_EQ(at<GpuArgument>(fake().launches[1].block_of_arguments, sizeof(GpuGeometry)).address, copy);
+  EXPECT_EQ(at<int64_t>(fake().launches[1].block_of_arguments, sizeof(GpuGeometry) + 88), 8);  // the copy's strides
   EXPECT_EQ(fake().allocated, 2u);
   EXPECT_EQ(fake().freed, 2u);
 }

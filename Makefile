@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-setup test-python test-python-all test-costs test-frameworks test-mlx test-cpp build-test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-setup test-tools test-python test-python-all test-costs test-frameworks test-mlx test-cpp build-test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -84,6 +84,9 @@ types: $(STAMPS)/test-tools
 stubs: build $(STAMPS)/test-tools types
 	$(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
 		--allowlist tests/types/stubtest.txt
+
+# make test-tools  pytest, lit, FileCheck, ptxas and what else the tests need; 0.9 GB
+test-tools: $(STAMPS)/test-tools
 
 # At the same time: installing Python packages is one thread, and waits for the disk; compiling fills the other core.
 test-setup: build $(STAMPS)/test-system

@@ -162,7 +162,7 @@ def _add_show(commands: Any) -> None:
         help="what to show, of text (the generated text); clang, guarded, optimized (LLVM IR as Clang made it, with "
         "accesses guarded, and as code for a launch); lanes, components, structured, widened (stages of the SIMD "
         "engine); assembly; passes (what each pass of the compiler did, and how long it took); remarks (why passes "
-        "did not fire); after:PASS (LLVM IR after that pass); sizes; by default text,sizes",
+        "did not fire); after:PASS (LLVM IR after the last run of that pass); sizes; by default text,sizes",
     )
     show.add_argument("--json", action="store_true", help="print JSON, also of a compile error")
 

@@ -2,6 +2,8 @@
 
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/ModuleSlotTracker.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include "compiler/vectorize/widener_guards.h"
 #include "compiler/vectorize/widener_lane_sums.h"
@@ -20,6 +22,15 @@ static std::string list_of(ArrayRef<uint64_t> numbers) {
   return text;
 }
 
+// Its name; otherwise as IR that is printed has it: a number, a constant.
+static std::string name_of(const Value& value, ModuleSlotTracker& slots) {
+  if (value.hasName()) return value.getName().str();
+  std::string text;
+  raw_string_ostream stream(text);
+  value.printAsOperand(stream, /*PrintType=*/false, slots);
+  return text;
+}
+
 std::vector<std::pair<std::string, std::string>> access_shapes(Function& function, FunctionAnalysisManager& analyses) {
   ThreadCode code(function, analyses);
   const StructuredFlow& flow = code.flow;
@@ -29,6 +40,8 @@ std::vector<std::pair<std::string, std::string>> access_shapes(Function& functio
   AddressPatterns& patterns = code.patterns;
   const LaneSums lane_sums(flow, layout);
   TileAddresses tile_addresses(code);
+  ModuleSlotTracker slots(function.getParent());
+  slots.incorporateFunction(function);
   std::vector<std::pair<std::string, std::string>> shapes;
   for (Instruction& access : instructions(function)) {
     if (!isa<LoadInst, StoreInst>(access)) continue;
@@ -59,7 +72,7 @@ std::vector<std::pair<std::string, std::string>> access_shapes(Function& functio
               lane_sums.lane_sum_of(address, layout.getTypeStoreSize(getLoadStoreType(&access)))) {
         std::string text = sum->is_quotient ? "quotient" : "sum";
         for (const LaneTerm& term : sum->terms)
-          text += concat(" ", term.factor, " * ", term.number->getName().str(),
+          text += concat(" ", term.factor, " * ", name_of(*term.number, slots),
                          lane_sums.has_position(term.number) ? "" : " (of data)");
         if (sum->constant != 0) text += concat(" + ", sum->constant);
         found.push_back(text);
@@ -67,7 +80,7 @@ std::vector<std::pair<std::string, std::string>> access_shapes(Function& functio
     std::string shape;
     for (const std::string& one : found) shape += concat(shape.empty() ? "" : ", ", one);
     const Value* named = isa<StoreInst>(access) ? cast<StoreInst>(access).getValueOperand() : &access;
-    shapes.push_back({named->getName().str(), shape.empty() ? "unknown" : shape});
+    shapes.push_back({name_of(*named, slots), shape.empty() ? "unknown" : shape});
   }
   return shapes;
 }

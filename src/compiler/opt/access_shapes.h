@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-/// Of each load and store, in their order: its name or the name of what it stores, and a description. The function's
-/// control flow is structured.
+/// Of each load and store, in their order: its name or the name of what it stores, and a description. What has no name
+/// has its number in the printed IR. The function's control flow is structured.
 std::vector<std::pair<std::string, std::string>> access_shapes(llvm::Function& function,
                                                                llvm::FunctionAnalysisManager& analyses);
 

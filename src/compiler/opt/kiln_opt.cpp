@@ -190,27 +190,24 @@ FunctionPass run_pass(Pass pass) {
 
 const std::map<std::string, FunctionPass>& function_passes() {
   static const std::map<std::string, FunctionPass> passes = {
-      // analysis
+      // analysis/
       {"barrier-uniformity",
        [](Function& f, State& s) {
          const bool are_uniform = barriers_are_uniform(f, s.threads(), blocks_with(f, is_point));
          answer(f.getName().str(), are_uniform ? "barriers are uniform" : "barriers are divergent");
        }},
-      // lowering
+      // lowering/
       {"affine-lanes", [](Function& f, State&) { split_affine_lanes(f); }},
       {"bfloat-conversions", [](Function& f, State&) { remove_bfloat(f); }},
       {"bounds-guards", [](Function& f, State& s) { insert_bounds_guards(f, s.unit, s.unit.parameters, s.options.compares_with_launch); }},
       {"collectives-in-loops", [](Function& f, State&) { keep_collectives_in_loops(f); }},
+      {"component-extractions", [](Function& f, State&) { extract_components(f); }},
       {"components", [](Function& f, State& s) { split_into_components(f, s.analyses); }},
       {"convergence-points", [](Function& f, State& s) { s.points = number_convergence_points(f); }},
       {"convergence-points-in-loops",
        [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
       {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
-      {"word-masks", [](Function& f, State&) { widen_masks_to_words(f); }},
-      {"narrow-integers",
-       [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
-      {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},
       {"lane-collectives",
        [](Function& f, State& s) {
          std::string reason = lower_collectives(f, s.points);
@@ -223,14 +220,6 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
       {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
       {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
-      {"row-blocks",
-       [](Function& f, State& s) {
-         make_row_blocks(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads(), s.vector_isa);
-       }},
-      {"row-unrolling",
-       [](Function& f, State& s) {
-         mark_loops_over_rows(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads());
-       }},
       {"restore-sinks", [](Function& f, State&) { restore_sinks(f); }},
       {"shape-constants", [](Function& f, State& s) { replace_known_shapes(f, s.unit); }},
       {"spin-loops",
@@ -238,9 +227,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"split-structures", [](Function& f, State&) { split_structures(f); }},
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
-      {"component-extractions", [](Function& f, State&) { extract_components(f); }},
-      {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
+      {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"warp-masks",
        [](Function& f, State& s) {
          auto is_barrier = [&](const Instruction& i) {
@@ -251,7 +239,11 @@ const std::map<std::string, FunctionPass>& function_passes() {
          answer(f.getName().str(), are_together ? "masks name the lanes that are together" : kMayWaitElsewhere);
        }},
       {"yields", [](Function& f, State&) { add_yields(f); }},
-      // vectorize
+      // vectorize/
+      {"access-shapes",
+       [](Function& f, State& s) {
+         for (const auto& [access, shape] : access_shapes(f, s.threads())) answer(access, shape);
+       }},
       {"cluster-stores", [](Function& f, State& s) { cluster_stores(f, s.threads()); }},
       {"early-exits",
        [](Function& f, State& s) {
@@ -265,24 +257,24 @@ const std::map<std::string, FunctionPass>& function_passes() {
          const std::string reason = refuse_by_execution_cost(cost);
          answer(f.getName().str(), reason.empty() ? "vectors pay" : reason);
        }},
-      {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
-      {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",
        [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"guarded-atomics",
        [](Function& f, State& s) { select_guarded_addresses(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
+      {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},
+      {"narrow-integers",
+       [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"reload-inputs", [](Function& f, State& s) { reload_inputs(f, s.threads(), is_point); }},
+      {"row-blocks",
+       [](Function& f, State& s) {
+         make_row_blocks(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads(), s.vector_isa);
+       }},
+      {"row-unrolling",
+       [](Function& f, State& s) {
+         mark_loops_over_rows(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads());
+       }},
       {"sink-stores", [](Function& f, State& s) { sink_stores(f, s.threads()); }},
       {"structurize", [](Function& f, State& s) { s.analyses.run(kStructuring, f); }},
-      {"thread-coarsening",
-       [](Function& f, State& s) {
-         const bool share = halves_share_work(f, s.threads().getResult<DivergenceAnalysis>(f));
-         answer(f.getName().str(), share ? "halves share work" : "halves share no work");
-       }},
-      {"access-shapes",
-       [](Function& f, State& s) {
-         for (const auto& [access, shape] : access_shapes(f, s.threads())) answer(access, shape);
-       }},
       {"widen",
        [](Function& f, State& s) {
          auto is_output = [&](uint64_t argument) {
@@ -292,7 +284,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
              f, s.threads(), {s.vector_isa, s.options.is_full, s.points, offsetof(CpuLaunch, is_alone), is_output});
          if (!reason.empty()) answer(f.getName().str(), reason);
        }},
-      // workgroup
+      // workgroup/
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
       {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(kRowX)); }},
       {"deferred-reductions", [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
@@ -307,23 +299,28 @@ const std::map<std::string, FunctionPass>& function_passes() {
          std::string name = f.getName().str();
          answer(name, concat("frame of ", split_at_suspend_points(f), " bytes"));
        }},
+      {"thread-coarsening",
+       [](Function& f, State& s) {
+         const bool share = halves_share_work(f, s.threads().getResult<DivergenceAnalysis>(f));
+         answer(f.getName().str(), share ? "halves share work" : "halves share no work");
+       }},
       {"tile-multibuffering",
        [](Function& f, State& s) { multibuffer_tiles(f, s.options.threadgroup_bytes, s.vector_isa, is_point); }},
-      // versioning
+      // versioning/
       {"function-versioning",
        [](Function& f, State& s) { make_fast_version(f, s.runner.functions(), s.options.fewest); }},
-      {"scalar-slow-version",
-       [](Function& f, State& s) { answer(f.getName().str(), take_fewer_threads(f, s.vector_isa) ? "yes" : "no"); }},
       {"guarded-loop-versioning", [](Function& f, State& s) { s.runner.run_pass(GuardedLoopVersioningPass(), f); }},
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
+      {"scalar-slow-version",
+       [](Function& f, State& s) { answer(f.getName().str(), take_fewer_threads(f, s.vector_isa) ? "yes" : "no"); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
-      // memory
+      // memory/
       {"atomic-prefetch", run_pass(AtomicPrefetchPass())},
       {"constant-offsets", run_pass(ConstantOffsetsPass())},
       {"indirect-prefetch", run_pass(IndirectPrefetchPass())},
       {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.vector_isa), f); }},
       {"store-forwarding", [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.vector_isa), f); }},
-      // codegen
+      // codegen/
       {"compose-shuffles", [](Function& f, State& s) { compose_shuffles(f, s.vector_isa); }},
       {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
       {"lane-loop-splitting",
@@ -332,7 +329,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.vector_isa); }},
       {"pressure-scheduler", [](Function& f, State& s) { schedule_for_pressure(f, s.vector_isa); }},
-      // engines
+      {"word-masks", [](Function& f, State&) { widen_masks_to_words(f); }},
+      // engines/
       {"half-offset", [](Function& f, State&) { lower_half_offset(f, f.getArg(kHalfOffset)); }},
       {"launch-loads", [](Function& f, State&) { read_launch_first(f); }},
       // Functions for rows have a parameter more than those for simdgroups (RowParameter, CpuSimdgroupFunction).
@@ -343,6 +341,9 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       {"thread-values",
        [](Function& f, State&) { lower_values(f, f.getArg(f.arg_size() - 1), CpuImageKind::kLoop); }},
+      // x86/
+      {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
+      {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
       {"alignments", [](Function& f, State&) { set_known_alignments(f); }},
@@ -350,9 +351,9 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"component-conditions", [](Function& f, State&) { split_vector_conditions(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
+      {"guard-comparisons", [](Function& f, State& s) { compare_guards_with_ends(f, s.unit); }},
       {"guard-indices", [](Function& f, State&) { compare_indices_in_guards(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
-      {"guard-comparisons", [](Function& f, State& s) { compare_guards_with_ends(f, s.unit); }},
       {"parameter-loads", [](Function& f, State&) { read_parameters(f); }},
       {"partial-unrolling", [](Function& f, State& s) { mark_short_loops_to_unroll(f, s.runner.functions()); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},

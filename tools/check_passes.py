@@ -53,6 +53,7 @@ UNCONDITIONAL = {
     "scalar-simdgroup": "makes a function that calls the body",
     "spin-loops": "an analysis, which asks nothing of its function",
     "strip-lines": "removes what remarks needed",
+    "unreachable-defaults": "what leads to what cannot be reached does so anywhere",
     "unused-simdgroups": "empties a function",
     "vector-bitcasts": "part of `components`, which has a row",
 }

@@ -68,6 +68,7 @@
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/lowering/unreachable_defaults.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
@@ -476,6 +477,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   if (!pipeline.query("barrier-uniformity", group,
                       [&] { return barriers_are_uniform(group, functions, blocks_with(group, is_barrier)); }))
     return "threads may come to a threadgroup_barrier in different numbers";
+  // LowerSwitch would make a branch of a default that other blocks part from what cannot be reached.
+  pipeline.run("unreachable-defaults", group, [&] { return simplify_unreachable_defaults(group); });
   // The passes below know branches with two successors.
   pipeline.run_llvm("lower-switch", group);
   // Two sides of a branch that store to one address do so in the order of lanes (docs/language.md).

@@ -748,3 +748,85 @@ def sha256_written_out(message):
 )
 def return_beside_a_loop_that_does_nothing(x):
     return np.where(np.arange(70) % 8 == 4, x * 3, x + 1).astype(np.int32)
+
+
+# ---- Switches over all values that their number can have, in loops within one that is unrolled: their defaults, which
+# cannot be reached, leave the loops.
+
+
+def _after_one(kind, a, x):
+    """What a case makes of the number, and what it stores."""
+    if (kind == "named" and a & 5 == 0) or (kind != "named" and (a + a) & 3 == 2):
+        return a + 3 + (5 if kind == "shared" else 0), a
+    if kind == "named" and a & 5 == 1:
+        return a ^ 7, 0
+    if kind == "named" and a & 5 == 4:
+        return a + 9, 0
+    q = 0
+    while q < a & 7:
+        a ^= int(x[(a + q) & 63])
+        q += 1
+    return a + (1 if kind == "shared" else 0), 0
+
+
+for _kind, _cases in {
+    "halves": """
+        switch ((a + a) & 3) {
+          case 2: sum += a; a += 3; break;
+          case 0: for (int q = 0; q < (a & 7); ++q) a ^= x[(a + q) & 63]; break;
+        }""",
+    "shared": """
+        switch ((a + a) & 3) {
+          case 3: sum = 0;
+          case 2: sum += a; a += 3;
+          case 1: a += 5; break;
+          default: for (int q = 0; q < (a & 7); ++q) a ^= x[(a + q) & 63];
+                   a += 1;
+        }""",
+    "named": """
+        switch (a & 5) {
+          case 0: sum += a; a += 3; break;
+          case 1: a ^= 7; break;
+          case 4: a += 9; break;
+          case 5: for (int q = 0; q < (a & 7); ++q) a ^= x[(a + q) & 63]; break;
+          default: __builtin_unreachable();
+        }""",
+}.items():
+
+    def _switched(x, kind=_kind):
+        result = np.zeros((2, 96), np.int32)
+        for i in range(96):
+            a, total = int(x[i]), 0
+            for _ in range(3):
+                for _ in range(min(5, a & 7)):
+                    for _ in range(3):
+                        a, stored = _after_one(kind, a, x)
+                        total += stored
+                        if a >= 99:
+                            break
+            result[:, i] = a, total
+        return result
+
+    body(
+        f"""
+        uint i = thread_position_in_grid.x;
+        int a = x[i], sum = 0;
+        for (int k = 0; k < 3; ++k) {{
+          int most = min(5, a & 7);
+          for (int m = 0; m < most; ++m) {{
+            int j = 0;
+            do {{
+              {_cases}
+            }} while (++j < 3 && a < 99);
+          }}
+        }}
+        y[i] = a;
+        y[i + 96] = sum;
+        """,
+        name=f"exhaustive_switch_in_loops_{_kind}",
+        inputs=lambda rng: {"x": rng.integers(0, 120, 96).astype(np.int32)},
+        outputs={"y": ((2, 96), "int32")},
+        grid=(96, 1, 1),
+        threadgroup=(32, 1, 1),
+        constructs="structure.switch",
+    )(_switched)

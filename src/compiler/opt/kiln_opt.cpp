@@ -76,6 +76,7 @@
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/lowering/unreachable_defaults.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
@@ -227,6 +228,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"split-structures", [](Function& f, State&) { split_structures(f); }},
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
+      {"unreachable-defaults", [](Function& f, State&) { simplify_unreachable_defaults(f); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
       {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"warp-masks",

@@ -828,5 +828,5 @@ for _kind, _cases in {
         outputs={"y": ((2, 96), "int32")},
         grid=(96, 1, 1),
         threadgroup=(32, 1, 1),
-        constructs="structure.switch",
+        constructs="structure.switch structure.exhaustive_switch",
     )(_switched)

@@ -7,7 +7,7 @@ namespace kiln {
 
 using namespace llvm;
 
-// Blocks between a switch and what cannot be reached: an exit of each loop around it.
+// Blocks between a switch and what cannot be reached: an exit of each loop around it. Blocks in a circle end here, too.
 static constexpr unsigned kMostBlocks = 16;
 
 // Whether the block does nothing and leads to what cannot be reached.

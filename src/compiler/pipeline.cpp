@@ -456,7 +456,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run(optional("interleaved-variables"), group, [&] { return interleave_variables(group); });
   // After the last InstCombine, which would compute in 32 bits again, and before costs are estimated.
   pipeline.run(optional("narrow-integers"), group,
-               [&] { return narrow_integers(group, functions.getResult<DivergenceAnalysis>(group)); });
+               [&] { return narrow_integers(group, functions.getResult<DivergenceAnalysis>(group), functions); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
   pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());

@@ -495,3 +495,57 @@ def some_lanes_divide_by_zero(x):
             unsigned += _divide(7, (lane - 1 - i // 32) % 2**32)[0]
         rows.append((wide, number, rest, unsigned))
     return tuple(np.array(column) for column in zip(*rows, strict=True))
+
+
+# ---- Sums of bytes over loops that run a known number of times: what fits into 16 bits, and what does not
+
+
+def _windows(x, height, width):
+    """Of each of the first 200 places in 8 rows: rows and columns from there on."""
+    rows = np.arange(8)[:, None, None, None] + np.arange(height)[None, None, :, None]
+    columns = np.arange(200)[None, :, None, None] + np.arange(width)[None, None, None, :]
+    return x[rows, columns].astype(np.int64)
+
+
+for _name, _height, _width, _statement, _of, _dtype in (
+    ("bytes", 11, 11, "s += x[at];", lambda w, c: w, "int32"),
+    ("most", 1, 257, "s += x[at];", lambda w, c: w, "int32"),
+    ("more_than_the_most", 1, 258, "s += x[at];", lambda w, c: w, "int32"),
+    ("nested_most", 16, 16, "s += abs(int(x[at]) - int(x[place]));", lambda w, c: np.abs(w - c), "uint32"),
+    ("differences", 9, 9, "s -= x[at] - x[place];", lambda w, c: c - w, "int32"),
+    ("limited", 7, 7, "s += clamp(x[at] - x[place], -9, 9);", lambda w, c: np.clip(w - c, -9, 9), "int32"),
+    ("counted", 13, 13, "s += x[at] < x[place] ? 1 : 0;", lambda w, c: w < c, "uint8"),
+    ("some", 12, 5, "if (x[at] & 1) s += x[at]; else s -= 3;", lambda w, c: np.where(w & 1, w, -3), "int32"),
+    ("bits", 4, 10, "s += popcount(uint(x[at] ^ x[place]));", lambda w, c: np.bitwise_count(w ^ c), "uint16"),
+    ("doubled", 1, 9, "s += s + x[at];", None, "int32"),
+):
+
+    def _summed(x, height=_height, width=_width, of=_of, dtype=_dtype):
+        windows = _windows(x, height, width)
+        if of is None:
+            weights = 2 ** np.arange(width)[::-1]
+            return (windows * weights).sum(axis=(2, 3)).astype(dtype)
+        return of(windows, windows[..., :1, :1]).sum(axis=(2, 3)).astype(dtype)
+
+    body(
+        f"""
+        uint column = thread_position_in_grid.x, row = thread_position_in_grid.y;
+        uint place = row * x_shape[1] + column;
+        int s = 0;
+        for (int j = 0; j < {_height}; ++j)
+          for (int k = 0; k < {_width}; ++k) {{
+            uint at = place + j * x_shape[1] + k;
+            {_statement}
+          }}
+        y[row * 200 + column] = s;
+        """,
+        name=f"sums_of_windows_{_name}",
+        inputs=lambda rng: {
+            # Half of the rows have the largest bytes.
+            "x": np.where(rng.random((24, 1)) < 0.5, 255, rng.integers(0, 256, (24, 460))).astype(np.uint8)
+        },
+        outputs={"y": ((8, 200), _dtype)},
+        grid=(200, 8, 1),
+        threadgroup=(40, 2, 1),
+        constructs="types.uchar",
+    )(_summed)

@@ -265,7 +265,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) { select_guarded_addresses(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},
       {"narrow-integers",
-       [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
+       [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads()); }},
       {"reload-inputs", [](Function& f, State& s) { reload_inputs(f, s.threads(), is_point); }},
       {"row-blocks",
        [](Function& f, State& s) {

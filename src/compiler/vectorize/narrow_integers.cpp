@@ -8,10 +8,17 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -35,17 +42,33 @@ bool fit_in_one_manner(const ConstantRange& one, const ConstantRange& other, uns
          (fits_signed(one, bits) && fits_signed(other, bits));
 }
 
+// Values from `low` to `high`.
+struct Interval {
+  int64_t low, high;
+};
+
+// What exceeds this is of no use.
+constexpr int64_t kMostOfASum = int64_t{1} << 20;
+
+// Sums of loops are followed over so many values.
+constexpr unsigned kLongestSum = 500;
+
 class Narrower {
  public:
-  Narrower(Function& function, const Divergence& divergence) : function_(function), divergence_(divergence) {}
+  Narrower(Function& function, const Divergence& divergence, FunctionAnalysisManager& analyses)
+      : function_(function),
+        divergence_(divergence),
+        analyses_(analyses),
+        loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   bool run() {
-    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
-      for (Instruction& instruction : *block) {
-        if (!instruction.getType()->isIntegerTy() || instruction.getType()->isIntegerTy(1)) continue;
-        ranges_.insert({&instruction, range_by_operands(instruction)});
+    const ReversePostOrderTraversal<Function*> order(&function_);
+    find_ranges(order);
+    // Once more, where what a loop adds to a sum has a range now.
+    if (find_sums()) find_ranges(order);
+    for (BasicBlock* block : order)
+      for (Instruction& instruction : *block)
         if (can_be_narrow(instruction, 16)) members_.push_back(&instruction), groups_.insert(&instruction);
-      }
     for (Instruction* member : members_)
       for (Value* operand : member->operands())
         if (auto* other = dyn_cast<Instruction>(operand); other && is_member(*other)) groups_.unionSets(member, other);
@@ -69,6 +92,91 @@ class Narrower {
   }
 
  private:
+  void find_ranges(const ReversePostOrderTraversal<Function*>& order) {
+    for (BasicBlock* block : order)
+      for (Instruction& instruction : *block)
+        if (instruction.getType()->isIntegerTy() && !instruction.getType()->isIntegerTy(1))
+          ranges_.insert_or_assign(&instruction, range_by_operands(instruction));
+  }
+
+  // Finds the sums of loops that run a known number of times at most, and what all iterations add. Returns whether
+  // there are some.
+  bool find_sums() {
+    // Inner loops first: sums of outer ones go through them.
+    const SmallVector<Loop*, 4> preorder = loops_.getLoopsInPreorder();
+    for (Loop* loop : reverse(preorder)) {
+      BasicBlock *before = loop->getLoopPredecessor(), *latch = loop->getLoopLatch();
+      if (!before || !latch) continue;
+      for (PHINode& phi : loop->getHeader()->phis()) {
+        if (!phi.getType()->isIntegerTy(kWide) || !divergence_.is_divergent(&phi)) continue;
+        Known known;
+        std::optional<Interval> once = growth_of(phi.getIncomingValueForBlock(latch), phi, known);
+        if (!once) continue;
+        auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
+        const auto* most = dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(loop));
+        if (!most || most->getAPInt().ugt(kMostOfASum)) continue;
+        const auto times = static_cast<int64_t>(most->getAPInt().getZExtValue());
+        const Interval all{std::min<int64_t>(0, once->low * times), std::max<int64_t>(0, once->high * times)};
+        if (all.low >= -kMostOfASum && all.high <= kMostOfASum)
+          sums_.insert({&phi, {phi.getIncomingValueForBlock(before), all}});
+      }
+    }
+    return !sums_.empty();
+  }
+
+  // What the value is more than the phi of a loop, if it is a sum of that and of others. `known` has what was asked
+  // before.
+  using Known = SmallDenseMap<Value*, std::optional<Interval>, 16>;
+  std::optional<Interval> growth_of(Value* value, const PHINode& phi, Known& known) const {
+    if (value == &phi) return Interval{0, 0};
+    if (!isa<Instruction>(value)) return std::nullopt;
+    if (auto found = known.find(value); found != known.end()) return found->second;
+    if (known.size() >= kLongestSum) return std::nullopt;
+    known[value] = std::nullopt;  // for values that lead to themselves
+    auto growth = [&](Value* one) { return growth_of(one, phi, known); };
+    auto joined = [&](auto&& values) {
+      std::optional<Interval> all;
+      for (Value* one : values) {
+        std::optional<Interval> grown = growth(one);
+        if (!grown) return grown;
+        all = all ? Interval{std::min(all->low, grown->low), std::max(all->high, grown->high)} : *grown;
+      }
+      return all;
+    };
+    std::optional<Interval> result;
+    if (auto* binary = dyn_cast<BinaryOperator>(value)) {
+      Value *first = binary->getOperand(0), *second = binary->getOperand(1);
+      if (binary->getOpcode() == Instruction::Sub) {
+        const Interval taken = interval_of(second);
+        result = sum_of(growth(first), {-taken.high, -taken.low});
+      } else if (binary->getOpcode() == Instruction::Add) {
+        result = sum_of(growth(first), interval_of(second));
+        if (!result) result = sum_of(growth(second), interval_of(first));
+      }
+    } else if (auto* select = dyn_cast<SelectInst>(value)) {
+      result = joined(ArrayRef<Value*>{select->getTrueValue(), select->getFalseValue()});
+    } else if (auto* other = dyn_cast<PHINode>(value)) {
+      if (auto found = sums_.find(other); found != sums_.end())
+        result = sum_of(growth(found->second.first), found->second.second);
+      else if (!loops_.isLoopHeader(other->getParent()))
+        result = joined(other->incoming_values());
+    }
+    return known[value] = result;
+  }
+
+  static std::optional<Interval> sum_of(std::optional<Interval> sum, const Interval& addend) {
+    if (!sum) return sum;
+    const Interval result{sum->low + addend.low, sum->high + addend.high};
+    if (result.low < -kMostOfASum || result.high > kMostOfASum) return std::nullopt;
+    return result;
+  }
+
+  Interval interval_of(const Value* value) const {
+    const ConstantRange range = range_of(value);
+    if (range.isEmptySet()) return {0, 0};
+    return {range.getSignedMin().getSExtValue(), range.getSignedMax().getSExtValue()};
+  }
+
   ConstantRange range_of(const Value* value) const {
     if (const auto* constant = dyn_cast<ConstantInt>(value)) return ConstantRange(constant->getValue());
     auto found = ranges_.find(value);
@@ -89,8 +197,16 @@ class Narrower {
       return of(0).castOp(opcode, bits);
     }
     if (isa<SelectInst>(instruction)) return of(1).unionWith(of(2));
-    // What a loop gives back has no range yet.
-    if (const auto* phi = dyn_cast<PHINode>(&instruction)) return merged(phi->incoming_values());
+    if (const auto* phi = dyn_cast<PHINode>(&instruction)) {
+      if (auto found = sums_.find(phi); found != sums_.end()) {
+        const Interval first = interval_of(found->second.first), more = found->second.second;
+        const int64_t low = first.low + more.low, high = first.high + more.high;
+        if (low >= std::numeric_limits<int32_t>::min() && high < std::numeric_limits<int32_t>::max())
+          return {APInt(kWide, static_cast<uint64_t>(low), true), APInt(kWide, static_cast<uint64_t>(high + 1), true)};
+      }
+      // What a loop gives back has no range the first time.
+      return merged(phi->incoming_values());
+    }
     if (const auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_min_max_or_abs(*call)) {
       SmallVector<ConstantRange, 2> operands{of(0)};
       operands.push_back(call->getIntrinsicID() == Intrinsic::abs ? ConstantRange(APInt(1, 0)) : of(1));
@@ -104,9 +220,9 @@ class Narrower {
       case Intrinsic::umin:
       case Intrinsic::umax:
       case Intrinsic::smin:
-      case Intrinsic::smax: return true;
-      // The smallest number's is itself.
-      case Intrinsic::abs: return cast<ConstantInt>(call.getArgOperand(1))->isZero();
+      case Intrinsic::smax:
+      // The smallest number's is itself, or nothing that matters.
+      case Intrinsic::abs: return true;
       default: return false;
     }
   }
@@ -182,6 +298,15 @@ class Narrower {
     return isa<TruncInst>(value) && value.getType()->getIntegerBitWidth() <= bits;
   }
 
+  // An iteration of a loop counts as four.
+  int weight_of(const BasicBlock* block) const { return 1 << (2 * std::min(loops_.getLoopDepth(block), 4u)); }
+
+  // Whether the user runs less often than the member: after the member's loop.
+  bool is_after_loop(const Instruction& member, const Instruction& user) const {
+    const Loop* loop = loops_.getLoopFor(member.getParent());
+    return loop && !loop->contains(user.getParent()) && !isa<PHINode>(user);
+  }
+
   // Vector instructions that are saved.
   int gain_of(ArrayRef<Instruction*> group, unsigned bits) const {
     const SmallPtrSet<const Value*, 16> inside(group.begin(), group.end());
@@ -193,36 +318,43 @@ class Narrower {
     auto take = [&](const Value* operand) {
       if (inside.contains(operand) || isa<Constant>(operand) || !from.insert(operand).second) return;
       if (!divergence_.is_divergent(operand)) return;
+      const auto* computed = dyn_cast<Instruction>(operand);
+      const int weight = computed ? weight_of(computed->getParent()) : 1;
       if (!is_extension_within(*operand, bits)) {
-        gain -= kConversion;
+        gain -= kConversion * weight;
         return;
       }
       has_extension = true;
       // Other users need it in 32 bits all the same.
       const bool is_only_here =
           all_of(operand->users(), [&](const User* user) { return inside.contains(user) || isa<ICmpInst>(user); });
-      gain += is_only_here ? saved : -1;
+      gain += (is_only_here ? saved : -1) * weight;
     };
     for (const Instruction* member : group) {
-      gain += member->getOpcode() == Instruction::Mul ? kWideProduct - 1 : isa<PHINode>(member) ? 0 : saved;
+      gain += (member->getOpcode() == Instruction::Mul ? kWideProduct - 1
+               : isa<PHINode>(member)                  ? 0
+                                                       : saved) *
+              weight_of(member->getParent());
       for (const Value* operand : member->operands())
         if (operand->getType()->isIntegerTy(kWide)) take(operand);
-      bool is_extended = false;
-      for (const User* user : member->users()) {
-        if (inside.contains(user)) continue;
+      int extension = 0;
+      for (const User* one : member->users()) {
+        if (inside.contains(one)) continue;
+        const auto* user = cast<Instruction>(one);
+        const int weight = weight_of(user->getParent());
         if (const auto* comparison = dyn_cast<ICmpInst>(user); comparison && can_compare(*comparison, bits)) {
           if (!compared.insert(comparison).second) continue;
-          gain += saved;
+          gain += saved * weight;
           for (const Value* operand : comparison->operands()) take(operand);
         } else if (const auto* branch = dyn_cast<SwitchInst>(user); branch && can_switch(*branch, bits)) {
-          gain += saved;
+          gain += saved * weight;
         } else if (is_truncation_within(*user, bits)) {
-          gain += kConversion;
+          gain += kConversion * weight;
         } else {
-          is_extended = true;
+          extension = std::max(extension, is_after_loop(*member, *user) ? weight : weight_of(member->getParent()));
         }
       }
-      if (is_extended) gain -= kConversion;
+      gain -= kConversion * extension;
     }
     return has_extension ? gain : 0;
   }
@@ -328,11 +460,19 @@ class Narrower {
         for (auto& label : branch->cases())
           label.setValue(ConstantInt::get(branch->getContext(), label.getCaseValue()->getValue().trunc(bits)));
       } else {
+        auto extend = [&] {
+          Value* extended = fits_unsigned(range_of(&member), bits) ? builder.CreateZExt(narrow, member.getType())
+                                                                   : builder.CreateSExt(narrow, member.getType());
+          ranges_.insert_or_assign(extended, range_of(&member));
+          return extended;
+        };
+        if (is_after_loop(member, *user)) {
+          user->replaceUsesOfWith(&member, extend());
+          continue;
+        }
         if (!wide) {
           builder.SetInsertPoint(*member.getInsertionPointAfterDef());
-          wide = fits_unsigned(range_of(&member), bits) ? builder.CreateZExt(narrow, member.getType())
-                                                        : builder.CreateSExt(narrow, member.getType());
-          ranges_.insert({wide, range_of(&member)});
+          wide = extend();
         }
         user->replaceUsesOfWith(&member, wide);
       }
@@ -341,14 +481,20 @@ class Narrower {
 
   Function& function_;
   const Divergence& divergence_;
+  FunctionAnalysisManager& analyses_;
+  const LoopInfo& loops_;
   DenseMap<const Value*, ConstantRange> ranges_;  // of integers that are computed
-  SmallVector<Instruction*> members_;             // values of 32 bits that could have 16, in reverse postorder
+  // Of a loop's phi that is a sum: what it begins with, and what all iterations before one may have added.
+  DenseMap<const PHINode*, std::pair<Value*, Interval>> sums_;
+  SmallVector<Instruction*> members_;  // values of 32 bits that could have 16, in reverse postorder
   EquivalenceClasses<Instruction*> groups_;
   DenseMap<const Value*, Value*> narrow_;  // of the group that is being replaced
 };
 
 }  // namespace
 
-bool narrow_integers(Function& function, const Divergence& divergence) { return Narrower(function, divergence).run(); }
+bool narrow_integers(Function& function, const Divergence& divergence, FunctionAnalysisManager& analyses) {
+  return Narrower(function, divergence, analyses).run();
+}
 
 }  // namespace kiln

@@ -14,19 +14,25 @@
 // Addresses stay as they are: their form from lane to lane is worth more than their width. So do uniform values, which
 // are scalars.
 //
-// Rejected: the same on vectors, after they are made. Masks and guards stand between operations then. Ranges of loops'
-// counters and sums: most loops over a few bytes are unrolled, and what is left are addresses.
+// A sum over the iterations of a loop has a range, too, if the loop runs a known number of times at most, and what one
+// iteration adds has a range: the sum over a window of 11 x 11 pixels fits into 16 bits. Sums of nested loops are one
+// sum.
 //
-// Complexity: linear in the instructions and their operands; one round. A group is found by union of pairs.
+// Rejected: the same on vectors, after they are made. Masks and guards stand between operations then. Loops whose
+// number of iterations is not known: a sum would be extended every so many iterations.
+//
+// Complexity: linear in the instructions and their operands, which are visited twice where there are sums of loops; of
+// a sum at most some hundred values are followed. A group is found by union of pairs.
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/PassManager.h>
 
 #include "compiler/analysis/divergence.h"
 
 namespace kiln {
 
 /// Returns whether the function, which is one thread's, has changed.
-bool narrow_integers(llvm::Function& function, const Divergence& divergence);
+bool narrow_integers(llvm::Function& function, const Divergence& divergence, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

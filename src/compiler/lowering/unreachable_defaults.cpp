@@ -1,5 +1,6 @@
 #include "compiler/lowering/unreachable_defaults.h"
 
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -32,7 +33,7 @@ bool simplify_unreachable_defaults(Function& function) {
   }
   if (switches.empty()) return false;
   auto* nowhere = BasicBlock::Create(function.getContext(), "unreachable", &function);
-  new UnreachableInst(function.getContext(), nowhere);
+  IRBuilder<>(nowhere).CreateUnreachable();
   for (SwitchInst* one : switches) {
     one->getDefaultDest()->removePredecessor(one->getParent());
     one->setDefaultDest(nowhere);

@@ -305,7 +305,8 @@ class Narrower {
   // Whether the user runs less often than the member: after the member's loop.
   bool is_after_loop(const Instruction& member, const Instruction& user) const {
     const Loop* loop = loops_.getLoopFor(member.getParent());
-    return loop && !loop->contains(user.getParent()) && !isa<PHINode>(user);
+    return loop && !loop->contains(user.getParent()) && !isa<PHINode>(user) &&
+           loops_.getLoopDepth(user.getParent()) < loop->getLoopDepth();
   }
 
   // Vector instructions that are saved.

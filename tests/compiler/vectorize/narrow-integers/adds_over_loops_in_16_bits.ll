@@ -188,3 +188,43 @@ end:
   store i32 %next, ptr %place
   ret void
 }
+
+; Its user is in another loop, which may run as often: the sum is extended where it is made.
+; CHECK-LABEL: define void @used_in_a_loop(
+; CHECK: first:
+; CHECK: zext i16 {{.*}} to i32
+; CHECK: second:
+; CHECK-NOT: zext
+; CHECK: ret void
+define void @used_in_a_loop(ptr %x, ptr %y, i64 %n) {
+entry:
+  %lane = call i32 @__kiln_lane()
+  %start = zext i32 %lane to i64
+  br label %first
+first:
+  %k = phi i64 [ 0, %entry ], [ %k_next, %first ]
+  %sum = phi i32 [ 0, %entry ], [ %next, %first ]
+  %at = add i64 %start, %k
+  %address = getelementptr i8, ptr %x, i64 %at
+  %byte = load i8, ptr %address
+  %wide = zext i8 %byte to i32
+  %other_address = getelementptr i8, ptr %address, i64 99
+  %other_byte = load i8, ptr %other_address
+  %other = zext i8 %other_byte to i32
+  %difference = sub i32 %wide, %other
+  %distance = call i32 @llvm.abs.i32(i32 %difference, i1 false)
+  %next = add i32 %sum, %distance
+  %k_next = add i64 %k, 1
+  %more = icmp ult i64 %k_next, 20
+  br i1 %more, label %first, label %second
+second:
+  %j = phi i64 [ 0, %first ], [ %j_next, %second ]
+  %product = mul i32 %next, 1000003
+  %place = getelementptr i32, ptr %y, i64 %j
+  store i32 %product, ptr %place
+  %j_next = add i64 %j, 1
+  %again = icmp ult i64 %j_next, %n
+  br i1 %again, label %second, label %end
+end:
+  ret void
+}

@@ -1,25 +1,22 @@
 """The checks of `memory_shapes.py`, on each engine and instruction set. A check is one process's, since settings are read
 when a process starts."""
 
-from collections import Counter
+from itertools import groupby
 
 import pytest
 from configurations import available, call_on
 from memory_shapes import CHECKS
 
 CONFIGURATIONS = available()
-COUNTS = Counter(name.split("-")[0] for name in CHECKS)
+KINDS = {kind: list(names) for kind, names in groupby(sorted(CHECKS), key=lambda name: name.split("-")[0])}
 
 
-def parts() -> dict[str, list[str]]:
+def parts() -> dict[tuple[str, int], list[str]]:
     """The checks of each kind in as many parts as there are configurations, each with something of each dtype."""
-    found: dict[str, list[str]] = {}
-    seen: Counter[str] = Counter()
-    for name in CHECKS:
-        kind = name.split("-")[0]
-        n = seen[kind]
-        seen[kind] += 1
-        found.setdefault(f"{kind}-{(n + n // 4) % len(CONFIGURATIONS)}", []).append(name)
+    found: dict[tuple[str, int], list[str]] = {}
+    for kind, names in KINDS.items():
+        for n, name in enumerate(names):
+            found.setdefault((kind, (n + n // 4) % len(CONFIGURATIONS)), []).append(name)
     return found
 
 
@@ -28,13 +25,11 @@ PARTS = [
     pytest.param(
         *configuration,
         names,
-        id=f"{'-'.join(configuration)}-{part}",
-        marks=[pytest.mark.long]
-        if (n - m) % len(CONFIGURATIONS) and COUNTS[part.split("-")[0]] >= len(CONFIGURATIONS)
-        else [],
+        id=f"{'-'.join(configuration)}-{kind}-{part}",
+        marks=[pytest.mark.long] if (n - m) % len(CONFIGURATIONS) and len(KINDS[kind]) >= len(CONFIGURATIONS) else [],
     )
     for m, configuration in enumerate(CONFIGURATIONS)
-    for n, (part, names) in enumerate(parts().items())
+    for n, ((kind, part), names) in enumerate(parts().items())
 ]
 
 

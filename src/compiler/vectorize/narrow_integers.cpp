@@ -302,11 +302,21 @@ class Narrower {
   // An iteration of a loop counts as four.
   int weight_of(const BasicBlock* block) const { return 1 << (2 * std::min(loops_.getLoopDepth(block), 4u)); }
 
-  // Whether the user runs less often than the member: after the member's loop.
-  bool is_after_loop(const Instruction& member, const Instruction& user) const {
+  // Where a member is extended for users of 32 bits.
+  struct Extension {
+    bool is_at_users = false;  // at each of them, after the member's loop; otherwise once, where the member is
+    int weight = 0;
+  };
+
+  Extension extension_of(const Instruction& member, ArrayRef<const Instruction*> users) const {
+    const int once = weight_of(member.getParent());
     const Loop* loop = loops_.getLoopFor(member.getParent());
-    return loop && !loop->contains(user.getParent()) && !isa<PHINode>(user) &&
-           loops_.getLoopDepth(user.getParent()) < loop->getLoopDepth();
+    int at_users = 0;
+    for (const Instruction* user : users) {
+      if (!loop || loop->contains(user->getParent()) || isa<PHINode>(user)) return {false, once};
+      at_users += weight_of(user->getParent());
+    }
+    return at_users < once ? Extension{true, at_users} : Extension{false, once};
   }
 
   // Vector instructions that are saved.
@@ -339,7 +349,7 @@ class Narrower {
               weight_of(member->getParent());
       for (const Value* operand : member->operands())
         if (operand->getType()->isIntegerTy(kWide)) take(operand);
-      int extension = 0;
+      SmallSetVector<const Instruction*, 8> extended;
       for (const User* one : member->users()) {
         if (inside.contains(one)) continue;
         const auto* user = cast<Instruction>(one);
@@ -353,10 +363,10 @@ class Narrower {
         } else if (is_truncation_within(*user, bits)) {
           gain += kConversion * weight;
         } else {
-          extension = std::max(extension, is_after_loop(*member, *user) ? weight : weight_of(member->getParent()));
+          extended.insert(user);
         }
       }
-      gain -= kConversion * extension;
+      gain -= kConversion * extension_of(*member, extended.getArrayRef()).weight;
     }
     return has_extension ? gain : 0;
   }
@@ -438,8 +448,9 @@ class Narrower {
   }
 
   void replace_uses(Instruction& member, unsigned bits, const SmallPtrSetImpl<const Value*>& inside) {
-    Value *narrow = narrow_[&member], *wide = nullptr;
+    Value* narrow = narrow_[&member];
     SmallSetVector<Instruction*, 8> users;
+    SmallVector<Instruction*> extended;
     for (User* user : member.users())
       if (!inside.contains(user)) users.insert(cast<Instruction>(user));
     auto replace_user = [&](Instruction& user, Value* value) {
@@ -462,23 +473,20 @@ class Narrower {
         for (auto& label : branch->cases())
           label.setValue(ConstantInt::get(branch->getContext(), label.getCaseValue()->getValue().trunc(bits)));
       } else {
-        auto extend = [&] {
-          Value* extended = fits_unsigned(range_of(&member), bits) ? builder.CreateZExt(narrow, member.getType())
-                                                                   : builder.CreateSExt(narrow, member.getType());
-          ranges_.insert_or_assign(extended, range_of(&member));
-          return extended;
-        };
-        if (is_after_loop(member, *user)) {
-          user->replaceUsesOfWith(&member, extend());
-          continue;
-        }
-        if (!wide) {
-          builder.SetInsertPoint(*member.getInsertionPointAfterDef());
-          wide = extend();
-        }
-        user->replaceUsesOfWith(&member, wide);
+        extended.push_back(user);
       }
     }
+    if (extended.empty()) return;
+    auto extend = [&](BasicBlock::iterator before) {
+      IRBuilder<> builder(before->getParent(), before);
+      Value* wide = fits_unsigned(range_of(&member), bits) ? builder.CreateZExt(narrow, member.getType())
+                                                           : builder.CreateSExt(narrow, member.getType());
+      ranges_.insert_or_assign(wide, range_of(&member));
+      return wide;
+    };
+    const bool is_at_users = extension_of(member, ArrayRef<Instruction*>(extended)).is_at_users;
+    Value* once = is_at_users ? nullptr : extend(*member.getInsertionPointAfterDef());
+    for (Instruction* user : extended) user->replaceUsesOfWith(&member, once ? once : extend(user->getIterator()));
   }
 
   Function& function_;

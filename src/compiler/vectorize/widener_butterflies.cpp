@@ -130,7 +130,7 @@ void RunTimeShapes::find_loads(BasicBlock& block, function_ref<bool(Instruction&
     group.push_back(load);
     if (group.size() < kMostMembers) continue;
     auto move = [&](Instruction* member) { return move_before(getPointerOperand(member), *group[0]); };
-    if (shape_of_members(group) && all_of(drop_begin(group), move)) load_groups_[group[0]] = std::move(group);
+    if (shape_of_members(group) && all_of(drop_begin(group), move)) load_groups_[group[0]] = group;
     group.clear();
   }
 }

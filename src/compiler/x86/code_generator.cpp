@@ -2,7 +2,6 @@
 
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -10,6 +9,7 @@
 #include <mutex>
 
 #include "compiler/ir/entry.h"
+#include "compiler/ir/llvm_options.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -27,14 +27,6 @@ namespace {
 // Vectors as wide as the engines make them. Functions have no target attributes of their own (`drop_processor`): LLVM
 // would make a subtarget, with tables of half a megabyte, for each set of them.
 constexpr const char* kFeatures = "-prefer-256-bit";
-
-// LLVM has no other interface to these options.
-void set_llvm_option(llvm::StringRef name, llvm::StringRef value) {
-  auto& options = llvm::cl::getRegisteredOptions();
-  auto option = options.find(name);
-  if (option == options.end() || option->second->addOccurrence(0, name, value))
-    throw InternalError(concat("LLVM has no option ", name.str()));
-}
 
 }  // namespace
 

@@ -53,6 +53,7 @@
 #include "compiler/lowering/constant_initializers.h"
 #include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/defined_arithmetic.h"
+#include "compiler/lowering/flow_conditions.h"
 #include "compiler/lowering/inline_all.h"
 #include "compiler/lowering/interrupt_polls.h"
 #include "compiler/lowering/lane_collectives.h"
@@ -143,6 +144,7 @@ constexpr const char* kOptionalPasses[] = {
     "deferred-reductions",
     "extension-uses",
     "flat-branches",
+    "flow-conditions",
     "full-unrolling",
     "function-versioning",
     "gather-addresses",
@@ -503,6 +505,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
                [&] { return select_guarded_addresses(group, functions.getResult<DivergenceAnalysis>(group)); });
   // The widener needs two rules then (vectorize/widen.h).
   pipeline.run_llvm(kStructuring, group);
+  // Before widening, in which a phi of bits becomes a mask of its own.
+  pipeline.run(optional("flow-conditions"), group, [&] { return replace_flow_phis(group, functions); });
   // After structurization, which moves code across barriers no more.
   pipeline.run(optional("reload-inputs"), group, [&] { return reload_inputs(group, functions, is_barrier); });
   pipeline.keep_stage("structured", *group.getParent());

@@ -200,6 +200,7 @@ ArrayRef<PassRow> pass_rows() {
       {"guard-extension", {&kHasNoSwitches, &kHasNoIterations}},
       {"guarded-atomics", {&kHasNoSwitches, &kHasNoIterations}},
       {"structurize", {&kHasNoSwitches, &kHasNoIterations}},
+      {"flow-conditions", {&kHasNoSwitches, &kHasNoIterations}},
       {"reload-inputs", {&kHasNoSwitches, &kHasNoIterations}},
       {"thread-coarsening", {&kHasNoSwitches, &kHasNoIterations}},
       {"execution-cost", {&kHasNoMasks, &kHasNoIterations}},

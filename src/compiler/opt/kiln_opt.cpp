@@ -60,6 +60,7 @@
 #include "compiler/lowering/constant_initializers.h"
 #include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/defined_arithmetic.h"
+#include "compiler/lowering/flow_conditions.h"
 #include "compiler/lowering/inline_all.h"
 #include "compiler/lowering/interrupt_polls.h"
 #include "compiler/lowering/lane_collectives.h"
@@ -208,6 +209,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"convergence-points-in-loops",
        [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
       {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
+      {"flow-conditions", [](Function& f, State& s) { replace_flow_phis(f, s.threads()); }},
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
       {"lane-collectives",
        [](Function& f, State& s) {

@@ -148,8 +148,10 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
   }
   // An atomic load of a uniform address is one load: the lanes execute it at the same time.
   bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && lanes_.is_divergent(&instruction));
-  if (!lanes_.is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction)))
-    return copy(instruction, builder);
+  if (!lanes_.is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction))) {
+    auto* load = dyn_cast<LoadInst>(&instruction);
+    return load && blocks_.is_if_converted(*load->getParent()) ? copy_load(*load, builder) : copy(instruction, builder);
+  }
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return memory_.widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
     return memory_.widen_store(*store, builder);
@@ -169,6 +171,18 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
     return;
   }
   lane_loops_.for_each_lane(instruction, builder);
+}
+
+// A guarded load in an if-converted side, which also runs if no lane takes it. The guard does not protect the load
+// then: LLVM may have simplified the guard by the branch's condition, and the address may be poison.
+void Widener::copy_load(LoadInst& load, IRBuilder<>& builder) {
+  auto* guard = cast<SelectInst>(load.getPointerOperand());
+  Value* address =
+      builder.CreateSelect(lanes_.any(lanes_.mask(), builder), lanes_.scalar(guard), guard->getFalseValue());
+  // CodeGenPrepare would turn it into the branch that if-conversion has removed.
+  if (auto* select = dyn_cast<SelectInst>(address))
+    select->setMetadata(LLVMContext::MD_unpredictable, MDNode::get(lanes_.context(), {}));
+  lanes_.set_scalar(&load, builder.Insert(with_operands(load, {address}), load.getName()));
 }
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {

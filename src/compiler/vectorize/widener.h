@@ -74,6 +74,7 @@ class Widener {
  private:
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
   void widen_one(Instruction& instruction, IRBuilder<>& builder);
+  void copy_load(LoadInst& load, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
   bool can_be_postponed(Instruction& instruction);
 

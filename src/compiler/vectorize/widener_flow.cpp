@@ -4,12 +4,15 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 
+#include "compiler/ir/guard_zeros.h"
+
 namespace kiln::widening {
 
 namespace {
 
-// Instructions of a side that runs without a test whether any lane takes it.
-constexpr unsigned kMaxIfConverted = 8;
+// A side that costs more runs only if any lane takes it. A divergent instruction has some four registers, each of which
+// costs as much as a uniform instruction.
+constexpr unsigned kMaxIfConverted = 64, kDivergent = 4;
 
 bool is_cheap(const Instruction& instruction) {
   if (instruction.mayReadOrWriteMemory() || !isSafeToSpeculativelyExecute(&instruction)) return false;
@@ -37,6 +40,11 @@ void ControlFlow::widen(WidenInstruction widen_instruction) {
   ReversePostOrderTraversal<Function*> order(&from_);
   for (BasicBlock* block : order)
     begin_[block] = BasicBlock::Create(lanes_.context(), block->getName(), &lanes_.function());
+  for (BasicBlock* block : post_order(&from_))  // inner branches first
+    if (std::optional<ConvertedSide> side = converted_side(*block)) {
+      if_converted_.insert(side->blocks.begin(), side->blocks.end());
+      converted_[block] = std::move(*side);
+    }
   for (BasicBlock* block : order) widen_block(*block, widen_instruction);
   for (BasicBlock* block : order) complete_phis(*block);
 }
@@ -106,28 +114,65 @@ void ControlFlow::widen_block(BasicBlock& block, WidenInstruction widen_instruct
   widen_terminator(block, builder);
 }
 
-// Whether the branch has a side that is cheaper than a test for it. The side accesses no memory, and selects at the
-// join discard what lanes compute that do not take it.
-bool ControlFlow::is_if_converted(BasicBlock& branch_block) const {
-  if (!flow_.is_divergent_branch(branch_block)) return false;
-  Loop* loop = loops_.getLoopFor(&branch_block);
-  if (loop && loop->getLoopLatch() == &branch_block) return false;
-  auto* branch = cast<BranchInst>(branch_block.getTerminator());
-  BasicBlock* join = flow_.join_of(*branch);
-  BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
-  return side->getSinglePredecessor() == &branch_block && side->getSingleSuccessor() == join && pred_size(join) == 2 &&
-         loops_.getLoopFor(side) == loop && loops_.getLoopFor(join) == loop && side->phis().empty() &&
-         side->size() <= kMaxIfConverted + 1 &&
-         all_of(*side, [](const Instruction& one) { return one.isTerminator() || is_cheap(one); });
+// A load that reads zeros if its address is out of bounds, and if no lane is active (Widener::copy_load()).
+bool ControlFlow::is_guarded_uniform_load(const Instruction& instruction) const {
+  auto* load = dyn_cast<LoadInst>(&instruction);
+  if (!load || !load->isSimple() || lanes_.is_divergent(load)) return false;
+  auto* guard = dyn_cast<SelectInst>(load->getPointerOperand());
+  return guard && is_zeros(guard->getFalseValue());
 }
 
-// The if-converted side that joins at the block, or null.
+std::optional<unsigned> ControlFlow::cost_without_test(const BasicBlock& block) const {
+  unsigned cost = 0;
+  for (const Instruction& instruction : block) {
+    if (instruction.isTerminator()) break;
+    if (!isa<PHINode>(instruction) && !is_cheap(instruction) && !is_guarded_uniform_load(instruction))
+      return std::nullopt;
+    cost += lanes_.is_divergent(&instruction) ? kDivergent : 1;
+    if (cost > kMaxIfConverted) return std::nullopt;
+  }
+  return cost;
+}
+
+// The side of a divergent branch, if it can run without a test. It accesses no memory except by guarded uniform loads,
+// its branches are if-converted, and selects at the join discard the results of lanes that do not take it.
+std::optional<ControlFlow::ConvertedSide> ControlFlow::converted_side(BasicBlock& branch_block) const {
+  if (!flow_.is_divergent_branch(branch_block)) return std::nullopt;
+  Loop* loop = loops_.getLoopFor(&branch_block);
+  if (loop && loop->getLoopLatch() == &branch_block) return std::nullopt;
+  auto* branch = cast<BranchInst>(branch_block.getTerminator());
+  BasicBlock* join = flow_.join_of(*branch);
+  if (pred_size(join) != 2 || loops_.getLoopFor(join) != loop) return std::nullopt;
+  BasicBlock* block = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
+  if (block->getSinglePredecessor() != &branch_block) return std::nullopt;
+  ConvertedSide side{{}, nullptr, 0};
+  for (;;) {
+    if (loops_.getLoopFor(block) != loop) return std::nullopt;
+    std::optional<unsigned> cost = cost_without_test(*block);
+    if (!cost) return std::nullopt;
+    side.blocks.push_back(block);
+    side.cost += *cost;
+    auto inner = converted_.find(block);
+    if (inner != converted_.end()) side.cost += inner->second.cost;
+    if (side.cost > kMaxIfConverted) return std::nullopt;
+    if (inner != converted_.end()) {
+      block = inner->second.last->getSingleSuccessor();
+      continue;
+    }
+    BasicBlock* next = block->getSingleSuccessor();
+    if (next == join) {
+      side.last = block;
+      return side;
+    }
+    if (!next || next->getSinglePredecessor() != block) return std::nullopt;
+    block = next;
+  }
+}
+
+// The last block of the if-converted side that joins at the block, or null.
 BasicBlock* ControlFlow::if_converted_side(BasicBlock& block) const {
-  BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
-  if (!is_if_converted(*branch_block)) return nullptr;
-  auto* branch = cast<BranchInst>(branch_block->getTerminator());
-  if (flow_.join_of(*branch) != &block) return nullptr;
-  return branch->getSuccessor(branch->getSuccessor(0) == &block ? 1 : 0);
+  auto found = converted_.find(dominators_.getNode(&block)->getIDom()->getBlock());
+  return found != converted_.end() && found->second.last->getSingleSuccessor() == &block ? found->second.last : nullptr;
 }
 
 std::optional<ControlFlow::CarriedResult> ControlFlow::carried_result_of(Loop& loop, Instruction& value) const {
@@ -136,7 +181,7 @@ std::optional<ControlFlow::CarriedResult> ControlFlow::carried_result_of(Loop& l
   if (!merged || merged->getParent() != latch || latch == loop.getHeader()) return std::nullopt;
   BasicBlock* side = if_converted_side(*latch);
   if (!side) return std::nullopt;
-  BasicBlock* branch_block = side->getSinglePredecessor();
+  BasicBlock* branch_block = dominators_.getNode(latch)->getIDom()->getBlock();
   auto* carried = dyn_cast<PHINode>(merged->getIncomingValueForBlock(branch_block));
   if (!carried || carried->getParent() != loop.getHeader()) return std::nullopt;
   Value* next = merged->getIncomingValueForBlock(side);
@@ -216,7 +261,7 @@ void ControlFlow::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
   }
   BasicBlock* join = flow_.join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
-  if (is_if_converted(block)) {
+  if (converted_.contains(&block)) {
     builder.CreateBr(begin_[side]);
     return;
   }
@@ -238,8 +283,8 @@ void ControlFlow::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, 
       condition_phi && condition_phi->getParent() == &latch && &latch != header ? if_converted_side(latch) : nullptr;
   if (side) {
     bool exits_if_true = branch.getSuccessor(0) == exit;
-    auto* skipping_condition =
-        dyn_cast<ConstantInt>(condition_phi->getIncomingValueForBlock(side->getSinglePredecessor()));
+    auto* skipping_condition = dyn_cast<ConstantInt>(
+        condition_phi->getIncomingValueForBlock(dominators_.getNode(&latch)->getIDom()->getBlock()));
     if (skipping_condition && skipping_condition->isOne() == exits_if_true) {
       Value* condition = condition_phi->getIncomingValueForBlock(side);
       staying = masks_.at(side);
@@ -290,7 +335,8 @@ void ControlFlow::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, 
 void ControlFlow::complete_phis(BasicBlock& block) {
   if (block.phis().empty()) return;
   BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : if_converted_side(block);
-  BasicBlock* removed_pred = side ? side->getSinglePredecessor() : nullptr;  // its edge to the join no longer exists
+  // The branch's edge to the join no longer exists.
+  BasicBlock* removed_pred = side ? dominators_.getNode(&block)->getIDom()->getBlock() : nullptr;
   for (PHINode& phi : block.phis()) {
     if (!lanes_.is_divergent(&phi)) {
       auto* widened = cast<PHINode>(lanes_.scalar(&phi));

@@ -33,6 +33,9 @@ class ControlFlow {
   BasicBlock* begin(const BasicBlock* block) const { return begin_.lookup(block); }
   BasicBlock* end(const BasicBlock* block) const { return end_.lookup(block); }
 
+  /// Whether the block is in an if-converted side, which runs even if no lane takes it.
+  bool is_if_converted(const BasicBlock& block) const { return if_converted_.contains(&block); }
+
  private:
   // A live-out value of a divergent loop.
   struct LiveOut {
@@ -52,10 +55,19 @@ class ControlFlow {
     Value* next;
   };
 
+  // A branch's side that runs without a test whether any lane takes it.
+  struct ConvertedSide {
+    SmallVector<const BasicBlock*> blocks;  // but those of inner sides
+    BasicBlock* last;
+    unsigned cost;
+  };
+
   Value* condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder);
   Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
   void widen_block(BasicBlock& block, WidenInstruction widen_instruction);
-  bool is_if_converted(BasicBlock& branch_block) const;
+  bool is_guarded_uniform_load(const Instruction& instruction) const;
+  std::optional<unsigned> cost_without_test(const BasicBlock& block) const;
+  std::optional<ConvertedSide> converted_side(BasicBlock& branch_block) const;
   BasicBlock* if_converted_side(BasicBlock& block) const;
   std::optional<CarriedResult> carried_result_of(Loop& loop, Instruction& value) const;
   void create_live_out_phis(Loop& loop, IRBuilder<>& builder);
@@ -76,7 +88,9 @@ class ControlFlow {
   DenseMap<const BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> loop_masks_;
   DenseMap<PHINode*, Value*> carried_;
-  DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
+  DenseMap<const BasicBlock*, ConvertedSide> converted_;  // by the blocks of their branches
+  DenseSet<const BasicBlock*> if_converted_;              // blocks of such sides
+  DenseSet<PHINode*> live_out_phis_;                      // loop-carried values that are also live out
   std::vector<LiveOut> live_outs_;
 };
 

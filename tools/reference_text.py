@@ -127,7 +127,8 @@ def _attributes_of(thing: type) -> dict[str, str]:
 def _method(name: str, method: Any) -> str:
     parameters, documented = _signature(method, inspect.getdoc(method) or "")
     last = name.rpartition(".")[2]
-    return f"#### `{name}`\n\n`{'kernel' if last == '__call__' else last}{parameters}`\n\n{markdown(documented)}"
+    called = "f" if name == "kiln.Function.__call__" else "kernel"
+    return f"#### `{name}`\n\n`{called if last == '__call__' else last}{parameters}`\n\n{markdown(documented)}"
 
 
 def described(name: str) -> str:
@@ -167,19 +168,24 @@ _SCOPE = re.compile(r"\s*(?:enum )?(?:class|struct) (\w+)[^;(]*\{$")
 
 def _code(lines: list[str]) -> str:
     """A declaration in one line, without the body or the initialisers of a function."""
-    text = " ".join(" ".join(lines).split()).rstrip(",;")
+    text = " ".join(" ".join(lines).split()).rstrip(",;").replace("( ", "(")
     if " concept " in text:
         return text.split(" = ")[0]
     # Parentheses that do not hold the parameters.
     start = max((match.end() for match in re.finditer(r"operator\(\)|requires\([^()]*\)", text)), default=0)
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] == "(") - (text[place] == ")")
-        if depth == 0 and text[place] == ")":
+    # Those between angle brackets are part of a type: `std::function<int(int)> f`.
+    depth = angles = 0
+    for index in range(start, len(text)):
+        if depth == 0 and text[index] in "<>":
+            angles += 1 if text[index] == "<" else -1
+        if angles > 0:
+            continue
+        depth += (text[index] == "(") - (text[index] == ")")
+        if depth == 0 and text[index] == ")":
             # What follows the parameters is a qualifier, an initialiser or a body.
-            rest = re.match(r"( const)?( noexcept)?( = default)?", text[place + 1 :])
+            rest = re.match(r"( const)?( noexcept)?( = default)?", text[index + 1 :])
             assert rest
-            return text[: place + 1] + rest[0]
+            return text[: index + 1] + rest[0]
     # Initialisers of variables and enumerators stay, bodies of types go.
     return text if " = " in text or text.startswith("enum") else text.split(" {")[0]
 

@@ -619,6 +619,12 @@ class Box : public Base {
   int size() const { return size_; }  ///< how many; in
                                       ///< elements
   std::array<int, 2> grid = {1, 2};
+  /// A rule.
+  std::function<std::vector<int>(const Other& first,
+                                 int second)>
+      rule = nullptr;
+  using Sizes = std::function<std::pair<int, int>(
+      const Other& other)>;
   /// Calls.
   int operator()(const Other& other) const;
 
@@ -653,6 +659,8 @@ def test_the_declarations_of_a_header():
         ),
         (1, "int size() const", "how many; in\nelements"),
         (1, "std::array<int, 2> grid = {1, 2}", ""),
+        (1, "std::function<std::vector<int>(const Other& first, int second)> rule = nullptr", "A rule."),
+        (1, "using Sizes = std::function<std::pair<int, int>(const Other& other)>", ""),
         (1, "int operator()(const Other& other) const", "Calls."),
         (0, "template <typename T> concept Number", "A number."),
         (0, "inline int sum(int a, int b)", "The sum."),

@@ -69,9 +69,12 @@ class _ExportableKernel(Kernel):
         del made["allows_input_stores"]
         return restore, (module, name, made)
 
-    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
-        if not _exporting.get():
-            return super().__call__(*arguments, **keywords)
+    @property
+    def __call__(self) -> Any:
+        """What is called. A frame of this module around the call would be the place of its warnings."""
+        return self._call_while_exporting if _exporting.get() else super().__call__
+
+    def _call_while_exporting(self, /, *arguments: Any, **keywords: Any) -> Any:
         # Raises what a call raises.
         self.source_for(*arguments, **keywords)
         return self._exported(**keywords)

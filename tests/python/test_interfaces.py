@@ -667,6 +667,16 @@ def test_a_kernel_for_a_gpu_runs_on_the_cpu_and_warns_once():
 
 
 @NO_GPU
+def test_a_kernel_for_a_gpu_warns_at_the_callers_line_after_install():
+    done = script(
+        ON_GPU.replace("kiln.mlx.metal_kernel(", "kiln.mlx.install(); kernel = mx.fast.metal_kernel(")
+        + "    print(launch(stream=mx.gpu))"
+    )
+    assert done.stdout == "3.0\n"
+    assert done.stderr.startswith("<string>:")
+
+
+@NO_GPU
 def test_strictly_a_kernel_for_a_gpu_is_an_error():
     done = script(
         ON_GPU

@@ -25,8 +25,9 @@ struct GridSize : std::array<int64_t, 3> {
 struct KernelCall {
   /// In the order of the kernel's input names. They may overlap one another, have any strides, and lie anywhere.
   std::vector<TensorView> inputs = {};
-  /// For each output, its dimensions and the type of its elements.
+  /// The dimensions of each output.
   std::vector<Shape> output_shapes = {};
+  /// The type of each output's elements.
   std::vector<Dtype> output_dtypes = {};
   /// The number of threads in each dimension.
   GridSize grid = {1, 1, 1};

@@ -373,7 +373,7 @@ class Function:
 
         ``rule(primals, cotangents, outputs)`` returns a gradient for each input, ``None`` for one that has none. As in
         ``mx.custom_function``, each of the three is an array where the kernel has one input or one output, and a tuple
-        of arrays where it has several; what the rule returns likewise. It computes with functions of arrays and with
+        of arrays where it has several; so is what the rule returns. It computes with functions of arrays and with
         operators, so that it works with every library, and is itself differentiated for derivatives of higher order.
         """
         return self._attach("vjp", rule)
@@ -396,7 +396,7 @@ class Function:
         Two strings stand for rules. ``"grid"`` makes the batch one more axis of the grid: the grids of its elements lie
         one after the other along z, in one launch, and each sees its own positions, sizes and arrays. Derivatives of a
         batch come from the function's other rules. Each element has the bits of a launch of its own: accesses outside of
-        an array reach no neighbor in the batch (but in CUDA bodies on a GPU, which have no bounds checks).
+        an array reach no neighbour in the batch (except in CUDA bodies on a GPU, which have no bounds checks).
         ``"sequential"`` launches the kernel for one element of the batch after the other.
 
         Raises ``UnsupportedError`` with the line of what sees the grid of the launch in spite of that, as ``blockIdx`` in
@@ -441,7 +441,7 @@ class Function:
         threads of other slices would write is ``init_value`` where there is one, else undefined. The slice has no rules,
         since they are the whole function's.
 
-        ``index`` is a number. In a program that several devices have in common it is an array, as
+        ``index`` is a number. In a program that runs on several devices at once, it is an array, as
         ``jax.lax.axis_index("devices")`` is; the slices must then be of one size.
 
         Raises ``ValueError`` for an index or an axis that is not there, and ``UnsupportedError`` as ``vmap`` does.
@@ -477,7 +477,7 @@ class Function:
         Raises:
           ValueError, TypeError: there are more or fewer inputs; a callable fails; a transformation needs a rule that the
             function does not have.
-          Exception: what ``Kernel.__call__`` raises.
+          Exception: all that ``Kernel.__call__`` raises.
         """
         for value in inputs:
             library = _library_of(type(value))

@@ -313,7 +313,7 @@ def _also_by_dictionary(function: Callable[..., Kernel]) -> Callable[..., Kernel
 
 
 def cuda_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
-    """``cuda_kernel``, likewise."""
+    """``cuda_kernel``, as ``metal_kernel_for`` is ``metal_kernel``."""
     _libraries.tell_library_folders()
     return _make("cuda_kernel", library=library, kind=kind, **_cuda_arguments(*arguments, **keywords))
 
@@ -635,7 +635,7 @@ class MetalKernel:
 
     @property
     def header(self) -> str:
-        """The text before the function, likewise."""
+        """The text before the function; of a kernel that was made from a file, what the file held then."""
         return self._kernel.header
 
     @property

@@ -700,7 +700,7 @@ that runs several times it is the last one; a pass that does not run adds none.)
             return nb::make_tuple(self.threadgroup[0], self.threadgroup[1], self.threadgroup[2]);
           },
           nb::sig("def threadgroup(self) -> tuple[int, int, int]"),
-          "Threads of a threadgroup in each dimension, likewise.")
+          "Threads of a threadgroup in each dimension, as the call said.")
       .def_prop_ro(
           "input_dtypes", [](const Launch& self) { return names_of(self.input_dtypes); },
           nb::sig("def input_dtypes(self) -> list[str]"), "The dtype of each input, as ``\"float32\"``.")
@@ -937,14 +937,16 @@ Raises:
             const std::string& text = self.kernel().spec().header;
             return nb::str(text.data(), text.size());
           },
-          "The text before the function, likewise; empty where there is none.")
+          "The text before the function. Of a kernel that was made from a file, what the file held then.\n"
+          "Empty where there is none.")
       .def_prop_ro(
           "input_names", [](const PyKernel& self) { return self.kernel().spec().input_names; },
           nb::sig("def input_names(self) -> list[str] | None"),
           "The names of the inputs, as a new list; None where calls give them.")
       .def_prop_ro(
           "output_names", [](const PyKernel& self) { return self.kernel().spec().output_names; },
-          nb::sig("def output_names(self) -> list[str] | None"), "The names of the outputs, likewise.")
+          nb::sig("def output_names(self) -> list[str] | None"),
+          "The names of the outputs, as a new list; None where calls give them.")
       .def_prop_ro(
           "options", [](const PyKernel& self) { return options_of(self.kernel().spec()); },
           nb::sig("def options(self) -> dict[str, typing.Any]"),

@@ -183,6 +183,7 @@ FREQUENT = {
 }  # fmt: skip
 FREQUENT_IN_CUDA = {
     "comparison between pointer and integer": "y[0] = number < 2;",
+    "no matching function for call to 'atomicAdd'": "__shared__ long long sum;\natomicAdd(&sum, 1LL);",
     "use of undeclared identifier '__shfl_down'; use '__shfl_down_sync', which takes a mask": (
         "y[0] = __shfl_down(x[0], 1);"
     ),

@@ -223,6 +223,13 @@ class CallReader::State {
     if (std::ranges::any_of(of_kernel, has_name))
       throw TypeError(concat(before, "; pass it to `", is_cuda ? "cuda_kernel" : "metal_kernel", "`."));
 
+    // CUDA's words.
+    if (text == "block" || text == "block_dim" || text == "block_size" || text == "blockDim")
+      throw TypeError(concat(before, "; did you mean `threadgroup`?"));
+    if (text == "blocks") throw TypeError(concat(before, "; did you mean `grid`? It counts threads."));
+    if (is_cuda && (text == "shared" || text == "shared_mem" || text == "smem"))
+      throw TypeError(concat(before, "; pass `shared_memory` to `cuda_kernel`."));
+
     nb::list known;
     for (PyObject* keyword : keyword_names()) known.append(nb::handle(keyword));
     if (is_compilation)

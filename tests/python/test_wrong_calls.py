@@ -307,6 +307,18 @@ def test_arguments_that_there_are_not(interface):
     function = "cuda_kernel" if is_cuda else "metal_kernel"
     for name in ("header", "shared_memory" if is_cuda else "atomic_outputs"):
         check(interface, {name: 1}, TypeError, f"The call has no argument `{name}`; pass it to `{function}`.")
+    # CUDA's words.
+    for name in ("block", "block_dim", "block_size", "blockDim"):
+        check(interface, {name: 1}, TypeError, f"The call has no argument `{name}`; did you mean `threadgroup`?")
+    check(
+        interface,
+        {"blocks": 1},
+        TypeError,
+        "The call has no argument `blocks`; did you mean `grid`? It counts threads.",
+    )
+    for name in ("shared", "shared_mem", "smem") if is_cuda else ():
+        message = f"The call has no argument `{name}`; pass `shared_memory` to `cuda_kernel`."
+        check(interface, {name: 1}, TypeError, message)
     check(interface, {"a\0": 1}, TypeError, "The call has no argument `a␀`.")
     check(interface, {"\ud800": 1}, TypeError, "The call has no argument `\\ud800`.")
     for method in METHODS:

@@ -116,6 +116,7 @@
 #include "compiler/workgroup/tile_multibuffering.h"
 #include "compiler/x86/bit_counts.h"
 #include "compiler/x86/gather_addresses.h"
+#include "compiler/x86/gather_instructions.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/device_traits.h"
 #include "core/text.h"
@@ -148,6 +149,7 @@ constexpr const char* kOptionalPasses[] = {
     "full-unrolling",
     "function-versioning",
     "gather-addresses",
+    "gather-instructions",
     "guard-indices",
     "guarded-atomics",
     "guarded-loop-versioning",
@@ -887,6 +889,10 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     for (Function& function : module)
       if (!function.isDeclaration())
         pipeline.run(optional("gather-addresses"), function, [&] { return split_gather_addresses(function); });
+    // After it: indices are narrow where they can be. Before vectors are split.
+    for (Function& function : module)
+      if (vector_isa.has_gathers && !vector_isa.has_mask_registers && !function.isDeclaration())
+        pipeline.run(optional("gather-instructions"), function, [&] { return select_gather_instructions(function); });
     // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
     for (Function& function : module) {
       if (function.isDeclaration()) continue;

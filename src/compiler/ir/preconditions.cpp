@@ -238,6 +238,7 @@ ArrayRef<PassRow> pass_rows() {
       {"lane-reductions", {&kIsMachineCode}},
       {"compose-shuffles", {&kIsMachineCode}},
       {"gather-addresses", {&kIsMachineCode}},
+      {"gather-instructions", {&kIsMachineCode}},
       {"pressure-scheduler", {&kIsMachineCode}},
       {"extension-uses", {&kIsMachineCode}},
       {"interrupt-polls", {&kIsMachineCode}},

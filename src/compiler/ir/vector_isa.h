@@ -31,6 +31,8 @@ struct VectorIsa {
   bool masks_small_elements = false;
   /// Masked gathers and scatters of elements of 4 and 8 bytes that are faster than a loop over lanes.
   bool has_gathers = false;
+  /// Gathers also pay for parts of words, for private arrays that were just stored, and for few lanes.
+  bool gathers_always_pay = false;
   bool has_scatters = false;
   /// A permutation takes elements of a register of 16 floats by the lowest four bits of each index, as from a table.
   bool has_table_of_16_floats = false;
@@ -53,7 +55,7 @@ struct VectorIsa {
   llvm::Value* (*scale)(llvm::Value* values, llvm::Value* exponents, llvm::IRBuilderBase& builder) = nullptr;
 
   /// Whether lanes load elements of 1, 2, 4 or 8 bytes at any index together: narrow ones as parts of words.
-  bool loads_by_index(uint64_t bytes) const { return has_gathers && bytes <= 8; }
+  bool loads_by_index(uint64_t bytes) const { return has_gathers && bytes <= 8 && (bytes >= 4 || gathers_always_pay); }
   bool stores_by_index(uint64_t bytes) const { return has_scatters && (bytes == 4 || bytes == 8); }
 
   /// Elements of a register, of so many bytes each.

@@ -126,6 +126,7 @@
 #include "compiler/x86/bit_counts.h"
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/gather_addresses.h"
+#include "compiler/x86/gather_instructions.h"
 #include "compiler/x86/instruction_sets.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/cpu_functions.h"
@@ -348,6 +349,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // x86/
       {"bit-counts", [](Function& f, State& s) { count_bits_in_bytes(f, s.vector_isa); }},
       {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
+      {"gather-instructions", [](Function& f, State&) { select_gather_instructions(f); }},
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
       {"alignments", [](Function& f, State&) { set_known_alignments(f); }},

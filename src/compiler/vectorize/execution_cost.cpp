@@ -249,7 +249,8 @@ class CostFinder {
         return;
       }
     const bool is_indexed = store ? isa_.stores_by_index(size) : isa_.loads_by_index(size);
-    add(variable ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
+    const bool waits = variable && !isa_.gathers_always_pay;
+    add(variable ? cost_.private_arrays : cost_.indexed, is_indexed && !waits ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))
       cost_.conflicts += times_.simdgroup * kCacheMissCycles * kLanes;

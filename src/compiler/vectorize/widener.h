@@ -30,7 +30,7 @@
 //     strided               ranges in registers
 //     lane_accesses         gathers, scatters, masked accesses: the slow path of the others
 //     tiles                 rows of a few lanes each
-//     interleaved           members of structures
+//     interleaved           members of structures, and of records at indices that data choose (records)
 //     shared_checks         loads at constant distances with one bounds check
 //     zeros                 selects between a loaded value and zero
 //     pattern_accesses      a few strips, or elements that lanes share

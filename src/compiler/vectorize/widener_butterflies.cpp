@@ -29,9 +29,6 @@ namespace kiln::widening {
 
 namespace {
 
-// A window's element of the second member takes as many permutations as that of the first.
-constexpr unsigned kMostMembers = 2;
-
 // An access's address: what is constant in it, and the rest.
 struct Position {
   Value* base;

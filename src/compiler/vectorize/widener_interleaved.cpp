@@ -22,6 +22,8 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
 
 // Of a row a lane's part of a register is loaded. A block of iterations has as much as the largest register.
 static constexpr uint64_t kRowPartBytes = 16, kRowBlockBytes = 64;
+// Of a record, as much as a line of the cache.
+static constexpr uint64_t kRecordBytes = 64;
 
 static bool is_of_tile(const Instruction& access) {
   return isa<AllocaInst>(getUnderlyingObject(getLoadStorePointerOperand(&access)));
@@ -72,7 +74,8 @@ std::optional<int64_t> InterleavedAccesses::offset_of(const GuardedAddress& firs
 // The same where a narrow index might wrap between the accesses. A check of the group shows that none does: of offsets
 // whose extension ends where AddressChecks expects it, or of the last lane's highest address.
 std::optional<int64_t> InterleavedAccesses::offset_unless_wrapped(const GuardedAddress& first,
-                                                                  const GuardedAddress& access, uint64_t bytes) const {
+                                                                  const GuardedAddress& access, uint64_t bytes,
+                                                                  bool are_in_record) const {
   std::optional<UnwrappedDistance> distance = distance_unless_wrapped(first.address, access.address, bytes, evolution_);
   if (!distance) return std::nullopt;
   const bool is_guarded = access.allowed && lanes_.is_divergent(access.allowed);
@@ -91,9 +94,11 @@ std::optional<int64_t> InterleavedAccesses::offset_unless_wrapped(const GuardedA
   auto base_of = [&](Value* address, Value* guarded_offset) {
     return evolution_.getMinusSCEV(evolution_.getSCEV(address), evolution_.getSCEV(guarded_offset));
   };
+  auto end_of = [&](Value* offset) {
+    return are_in_record ? Wrapping::end_in_a_lane(offset) : wrapping_.end_of_extension(offset);
+  };
   if (base_of(access.address, guard->offset) != base_of(first.address, first_guard->offset) ||
-      wrapping_.end_of_extension(guard->offset) != of_guards->end ||
-      wrapping_.end_of_extension(first_guard->offset) != of_guards->end)
+      end_of(guard->offset) != of_guards->end || end_of(first_guard->offset) != of_guards->end)
     return std::nullopt;
   return distance->elements;
 }
@@ -108,17 +113,27 @@ bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruct
   const bool are_of_block = is_of_row_block(first);
   if (is_of_row_block(access) != are_of_block) return false;
   uint64_t step = are_of_block ? kRowBlockBytes / bytes : step_of(other.address, bytes);
-  if (step == 0 || (!are_of_block && step_of(one.address, bytes) != step)) return false;
-  const bool walk_rows = !are_of_block && strides_.element_stride(other.address, bytes) == 0;
+  if (!are_of_block && step_of(one.address, bytes) != step) return false;
+  const bool are_in_record = step == 0;
+  if (are_in_record) {
+    if (isa<StoreInst>(access) || !is_in_record(other.address, type) || !is_in_record(one.address, type)) return false;
+    step = kRecordBytes / bytes;
+  }
+  const bool walk_rows = !are_of_block && !are_in_record && strides_.element_stride(other.address, bytes) == 0;
   if (walk_rows && (isa<StoreInst>(access) || type->isIntegerTy(1))) return false;
   std::optional<int64_t> offset = offset_of(other, one, bytes);
   const bool may_wrap = !offset;
-  if (may_wrap) offset = offset_unless_wrapped(other, one, bytes);
+  if (may_wrap) offset = offset_unless_wrapped(other, one, bytes, are_in_record);
   if (!offset) return false;
+  // Nothing but the lanes' check tells whether an index wraps, or whether guards of their own allow all members.
+  if (are_in_record && (may_wrap || one.allowed != other.allowed) && !(one.allowed && lanes_.is_divergent(one.allowed)))
+    return false;
   // A vote has shown that none wraps within one access of the loop.
   if (are_of_block && may_wrap && access.getMetadata(kRowBlock) != first.getMetadata(kRowBlock)) return false;
-  // The check is of the lowest member's index, which must be that of the others.
-  if (any_of(drop_begin(group), [&](const Member& member) { return member.may_wrap != may_wrap; })) return false;
+  // The check is of the lowest member's index, which must be that of the others. That of a record is of one lane, and
+  // holds for members that do not wrap, too.
+  if (!are_in_record && any_of(drop_begin(group), [&](const Member& member) { return member.may_wrap != may_wrap; }))
+    return false;
   int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
     lowest = std::min(lowest, other.offset);
@@ -233,7 +248,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
   auto [allowed, pointer] = guarded_address_of(load);
   if (is_of_row_block(load)) return load_block(group, builder);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
-  if (step == 0) return load_rows(group, builder);
+  if (step == 0) return strides_.row_stride(pointer, bytes) ? load_rows(group, builder) : load_records(group, builder);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {

@@ -5,6 +5,9 @@
 // loads of its row is a part of a register, and registers are transposed. So are rows of blocks of iterations, which
 // are stored in parts, too, and need no checks (vectorize/row_blocks.h).
 //
+// Members of records whose places data choose, as in `points[4 * neighbor + k]` or a node's fields, are parts of rows
+// that begin anywhere (widener_records.cpp).
+//
 // Indices of 32 bits may wrap between two members, `x[3 * i]` and `x[3 * i + 1]`. The bounds check of a group shows
 // that they do not, as it does for lanes; where it fails each member has its own address.
 //
@@ -19,6 +22,7 @@
 #include "compiler/vectorize/widener_access_groups.h"
 #include "compiler/vectorize/widener_checks.h"
 #include "compiler/vectorize/widener_lane_accesses.h"
+#include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_strided.h"
 #include "compiler/vectorize/widener_thread_code.h"
@@ -30,11 +34,13 @@ class InterleavedAccesses {
  public:
   /// `tiles`: its stores are not interleaved ones.
   InterleavedAccesses(ThreadCode& code, const Tiles& tiles, LaneScalars& lane_scalars, AddressChecks& checks,
-                      StridedAccesses& strided, LaneAccesses& lane_accesses, Lanes& lanes)
+                      StridedAccesses& strided, LaneAccesses& lane_accesses, const LaneSums& lane_sums, Lanes& lanes)
       : flow_(code.flow),
         evolution_(code.evolution),
         strides_(code.strides),
         wrapping_(code.wrapping),
+        patterns_(code.patterns),
+        lane_sums_(lane_sums),
         tiles_(tiles),
         lane_scalars_(lane_scalars),
         checks_(checks),
@@ -59,7 +65,7 @@ class InterleavedAccesses {
   void find_store_groups(BasicBlock& block);
   std::optional<int64_t> offset_of(const GuardedAddress& first, const GuardedAddress& access, uint64_t bytes) const;
   std::optional<int64_t> offset_unless_wrapped(const GuardedAddress& first, const GuardedAddress& access,
-                                               uint64_t bytes) const;
+                                               uint64_t bytes, bool are_in_record) const;
   bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
   void check_members(const AccessGroup& group, AccessShape& shape) const;
   uint64_t covered_by_guard(const AccessGroup& group) const;
@@ -68,6 +74,10 @@ class InterleavedAccesses {
   void load_rows(const AccessGroup& group, IRBuilder<>& builder);
   Values load_members_alone(const AccessGroup& group, IRBuilder<>& builder);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
+  bool is_in_record(Value* address, Type* type);
+  Values gather_words(const LoadInst& load, Value* records, Value* mask, ArrayRef<uint64_t> indices,
+                      IRBuilder<>& builder);
+  void load_records(const AccessGroup& group, IRBuilder<>& builder);
   Values rows_of(Instruction& access, IRBuilder<>& builder);
   void load_block(const AccessGroup& group, IRBuilder<>& builder);
   void store_block(const AccessGroup& group, IRBuilder<>& builder);
@@ -81,6 +91,8 @@ class InterleavedAccesses {
   ScalarEvolution& evolution_;
   Strides& strides_;
   Wrapping& wrapping_;
+  AddressPatterns& patterns_;
+  const LaneSums& lane_sums_;
   const Tiles& tiles_;
   LaneScalars& lane_scalars_;
   AddressChecks& checks_;
@@ -93,6 +105,7 @@ class InterleavedAccesses {
   DenseMap<const Instruction*, const Instruction*> group_of_;  // of loads
   DenseMap<const Instruction*, Values> registers_;             // of load groups without gaps, in their order in memory
   DenseSet<const Instruction*> deferred_stores_;
+  DenseMap<const Value*, bool> are_in_records_;  // addresses
 };
 
 }  // namespace kiln::widening

@@ -8,6 +8,9 @@ namespace kiln::widening {
 
 static constexpr uint64_t kWordBytes = sizeof(uint32_t);
 
+// So few lanes load one by one in the time of a gather, where gathers do not always pay.
+static constexpr unsigned kMostOneByOne = 12;
+
 bool LaneAccesses::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
   Type* type = load.getType();
   uint64_t bytes = layout_.getTypeStoreSize(type);
@@ -36,16 +39,36 @@ void LaneAccesses::load(LoadInst& load, IRBuilder<>& builder) {
   if (!is_masked && load_from_registers(load, {allowed, address}, builder)) return;
   if (!is_masked && !lanes_.is_gathered(load)) return lane_loops_.for_each_lane(load, builder);
   Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
-  if (!is_masked && lanes_.gathers_words_of(load)) {
-    lanes_.set_vector(&load, gather_parts_of_words(load, address, mask, builder));
+  if (is_masked) {
+    Type* type = vector_of(load.getType());
+    lanes_.set_vector(&load, builder.CreateMaskedLoad(type, lane_scalars_.at_lane(address, 0, builder), load.getAlign(),
+                                                      mask, Constant::getNullValue(type)));
     return;
   }
+  if (!may_have_few_lanes(load)) return lanes_.set_vector(&load, gather(load, address, mask, builder));
+  Value* count = builder.CreateUnaryIntrinsic(Intrinsic::ctpop, lanes_.mask_bits(builder));
+  auto gathered = [&]() -> Values { return {gather(load, address, mask, builder)}; };
+  auto one_by_one = [&]() -> Values {
+    lane_loops_.for_each_lane(load, builder);
+    return {lanes_.known_vector(&load)};
+  };
+  IfElse are_many{builder.CreateICmpUGT(count, builder.getInt32(kMostOneByOne)), "gather", "lanes", false};
+  lanes_.set_vector(&load, lanes_.create_if_else(are_many, builder, gathered, one_by_one)[0]);
+}
+
+// Whether the load is in a loop that lanes leave in different iterations.
+bool LaneAccesses::may_have_few_lanes(const LoadInst& load) const {
+  if (lanes_.vector_isa().gathers_always_pay) return false;
+  for (const Loop* loop = loops_.getLoopFor(load.getParent()); loop; loop = loop->getParentLoop())
+    if (flow_.is_divergent_loop(*loop)) return true;
+  return false;
+}
+
+Value* LaneAccesses::gather(LoadInst& load, Value* address, Value* mask, IRBuilder<>& builder) {
+  if (lanes_.gathers_words_of(load)) return gather_parts_of_words(load, address, mask, builder);
   Type* type = vector_of(load.getType());
-  Constant* zero = Constant::getNullValue(type);
-  lanes_.set_vector(&load, is_masked ? builder.CreateMaskedLoad(type, lane_scalars_.at_lane(address, 0, builder),
-                                                                load.getAlign(), mask, zero)
-                                     : builder.CreateMaskedGather(type, lanes_.vector(address, builder),
-                                                                  load.getAlign(), mask, zero));
+  return builder.CreateMaskedGather(type, lanes_.vector(address, builder), load.getAlign(), mask,
+                                    Constant::getNullValue(type));
 }
 
 bool LaneAccesses::load_from_registers(LoadInst& load, const GuardedAddress& target, IRBuilder<>& builder) {

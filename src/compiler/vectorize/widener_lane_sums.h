@@ -22,6 +22,10 @@ namespace kiln::widening {
 
 using namespace llvm;
 
+/// Members of structures, as of complex numbers, that are accessed together if the structures of lanes are consecutive
+/// when the code runs. A second one takes as many permutations as the first.
+inline constexpr unsigned kMostMembers = 2;
+
 // A number that differs between lanes, as it counts in a sum.
 struct LaneTerm {
   Value* number;

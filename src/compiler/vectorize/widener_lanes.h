@@ -10,6 +10,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -138,10 +139,14 @@ class Lanes {
   /// Whether the lanes' bytes or pairs of bytes are gathered as parts of words, each of which is in one word.
   bool gathers_words_of(const LoadInst& load) const {
     const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    return isa_.has_gathers && !load.getType()->isIntegerTy(1) && (bytes == 1 || bytes == 2) &&
+    return isa_.gathers_always_pay && !load.getType()->isIntegerTy(1) && (bytes == 1 || bytes == 2) &&
            bytes * 8 == layout_.getTypeSizeInBits(load.getType()) && load.getAlign().value() >= bytes;
   }
-  bool is_gathered(const LoadInst& load) const { return has_gathers(load.getType()) || gathers_words_of(load); }
+  /// A gather waits until a store has left the processor's buffer, as one to a private array may just have come there.
+  bool is_gathered(const LoadInst& load) const {
+    if (!isa_.gathers_always_pay && isa<AllocaInst>(getUnderlyingObject(load.getPointerOperand()))) return false;
+    return has_gathers(load.getType()) || gathers_words_of(load);
+  }
   bool has_scatters(Type* type) const { return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8); }
   /// Lanes' elements per register.
   unsigned register_lanes(Type* element) const {

@@ -347,15 +347,31 @@ Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t s
   return results;
 }
 
+// Three words, and nothing beyond them, as the first ones of four.
+Value* StridedAccesses::load_three(const LoadInst& load, Value* address, Type* word, IRBuilder<>& builder) {
+  Value* two =
+      builder.CreateShuffleVector(load_part(load, 2, address, builder, word), {0, 1, PoisonMaskElem, PoisonMaskElem});
+  Value* third = load_part(load, 1, builder.CreateConstGEP1_64(word, address, 2), builder, word);
+  return builder.CreateInsertElement(two, builder.CreateExtractElement(third, uint64_t{0}), uint64_t{2});
+}
+
 // A register has in each chunk of four words a lane's part, or those of two or four lanes: what is in one chunk of a
 // few registers belongs to as many lanes in order, of which each member becomes a chunk.
 Values StridedAccesses::load_rows(const LoadInst& load, ArrayRef<Value*> rows, uint64_t part,
                                   ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   const auto num_words = static_cast<unsigned>(part * bytes / sizeof(uint32_t));
-  Type* word = is_word(bytes) ? load.getType() : builder.getInt32Ty();
+  Type* word = bytes == sizeof(uint32_t) ? load.getType() : builder.getInt32Ty();
   const unsigned width = lanes_.register_lanes(word);
   SmallVector<Values> words(num_words);
+  auto is_used = [&](unsigned first_word, unsigned count) {
+    return any_of(indices, [&](uint64_t index) {
+      const uint64_t begin = index * bytes / sizeof(uint32_t), end = (index + 1) * bytes / sizeof(uint32_t);
+      return begin < first_word + count && std::max(end, begin + 1) > first_word;
+    });
+  };
+  // Three words take the place of four.
+  const unsigned in_chunk = num_words == 3 ? kChunk : num_words;
   for (unsigned first = 0; first < kLanes; first += width) {
     if (num_words == kChunk * kChunk && width == num_words) {
       // A register is a lane's part.
@@ -374,27 +390,32 @@ Values StridedAccesses::load_rows(const LoadInst& load, ArrayRef<Value*> rows, u
     }
     if (num_words > kChunk) {
       // Lanes one after the other: the rest of a line of the cache is loaded while it is there.
+      // The last part begins earlier if it would end beyond the lane's.
       for (unsigned part_of = 0; part_of < num_words; part_of += kChunk) {
+        const unsigned begin = std::min(part_of, num_words - kChunk);
+        if (!is_used(part_of, kChunk)) continue;
         Four lanes;
         for (unsigned i = 0; i < kChunk; ++i) {
           Values parts;
           for (unsigned chunk = 0; chunk < width; chunk += kChunk)
-            parts.push_back(load_part(
-                load, kChunk, builder.CreateConstGEP1_64(builder.getInt32Ty(), rows[first + chunk + i], part_of),
-                builder, word));
+            parts.push_back(load_part(load, kChunk,
+                                      builder.CreateConstGEP1_64(builder.getInt32Ty(), rows[first + chunk + i], begin),
+                                      builder, word));
           lanes[i] = concatenateVectors(builder, parts);
         }
-        for (auto [i, member] : enumerate(transposed_in_chunks(lanes, builder))) words[part_of + i].push_back(member);
+        const Four members = transposed_in_chunks(lanes, builder);
+        for (unsigned i = part_of - begin; i < kChunk; ++i) words[begin + i].push_back(members[i]);
       }
       continue;
     }
     Values registers;
-    for (unsigned i = 0; i < num_words; ++i) {
+    for (unsigned i = 0; i < in_chunk; ++i) {
       Values parts;
       for (unsigned chunk = 0; chunk < width; chunk += kChunk)
-        for (unsigned k = 0; k < kChunk / num_words; ++k) {
-          const unsigned lane = first + chunk + i * (kChunk / num_words) + k;
-          parts.push_back(load_part(load, num_words, rows[lane], builder, word));
+        for (unsigned k = 0; k < kChunk / in_chunk; ++k) {
+          const unsigned lane = first + chunk + i * (kChunk / in_chunk) + k;
+          parts.push_back(num_words == 3 ? load_three(load, rows[lane], word, builder)
+                                         : load_part(load, num_words, rows[lane], builder, word));
         }
       registers.push_back(concatenateVectors(builder, parts));
     }
@@ -404,16 +425,19 @@ Values StridedAccesses::load_rows(const LoadInst& load, ArrayRef<Value*> rows, u
       for (unsigned i = 0; i < 2; ++i)
         words[i].push_back(shuffled_in_chunks(registers[0], registers[1], {i, i + 2, i + 4, i + 6}, builder));
     } else {
-      for (auto [i, member] :
-           enumerate(transposed_in_chunks({registers[0], registers[1], registers[2], registers[3]}, builder)))
-        words[i].push_back(member);
+      const Four members = transposed_in_chunks({registers[0], registers[1], registers[2], registers[3]}, builder);
+      for (unsigned i = 0; i < num_words; ++i) words[i].push_back(members[i]);
     }
   }
   Values results;
   for (uint64_t index : indices) {
     const uint64_t at = index * bytes;
     Value* all = concatenateVectors(builder, words[at / sizeof(uint32_t)]);
-    if (!is_word(bytes)) {
+    if (bytes > sizeof(uint32_t)) {
+      Value* high = concatenateVectors(builder, words[at / sizeof(uint32_t) + 1]);
+      all = builder.CreateShuffleVector(all, high, createInterleaveMask(kLanes, 2));
+      all = builder.CreateBitCast(all, vector_of(load.getType()));
+    } else if (!is_word(bytes)) {
       if (at % sizeof(uint32_t) != 0) all = builder.CreateLShr(all, 8 * (at % sizeof(uint32_t)));
       all = builder.CreateTrunc(all, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
       all = builder.CreateBitCast(all, vector_of(load.getType()));

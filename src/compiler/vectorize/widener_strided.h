@@ -44,7 +44,7 @@ class StridedAccesses {
                       Values* in_memory = nullptr);
 
   /// Of `part` elements of each lane, from its address in `rows` on, those at `indices`: a vector of the lanes for
-  /// each. A part is one, two or a multiple of four words.
+  /// each. A part is whole words, at most 16, and nothing beyond it is read.
   Values load_rows(const LoadInst& load, ArrayRef<Value*> rows, uint64_t part, ArrayRef<uint64_t> indices,
                    IRBuilder<>& builder);
 
@@ -62,6 +62,7 @@ class StridedAccesses {
   // have arbitrary values.
   Value* load_in(const StridedRange& range, uint64_t first, unsigned count, IRBuilder<>& builder,
                  Type* element = nullptr);
+  Value* load_three(const LoadInst& load, Value* address, Type* word, IRBuilder<>& builder);
   Values load_odd(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
   Values interleaved_odd(ArrayRef<Value*> members, IRBuilder<>& builder);
   bool shuffles_in_chunks(uint64_t bytes) const { return bytes < 4 || (bytes == 4 && !isa_.permute_two_registers); }

@@ -29,9 +29,18 @@ bool Wrapping::wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& see
   return wraps_only_with_operands(*instruction, /*in_any_width=*/true) && all_operands(instruction->operands());
 }
 
-std::optional<uint64_t> Wrapping::end_of_extension(Value* offset) {
-  std::optional<int64_t> stride = strides_.stride_of(offset);
-  if (!stride || *stride <= 0) return std::nullopt;
+namespace {
+
+// scale * extension of a number of at most 32 bits
+struct ScaledExtension {
+  uint64_t scale;
+  CastInst* extension;
+
+  Value* number() const { return extension->getOperand(0); }
+  uint64_t end() const { return scale << (number()->getType()->getIntegerBitWidth() - isa<SExtInst>(extension)); }
+};
+
+std::optional<ScaledExtension> scaled_extension_of(Value* offset) {
   uint64_t scale = 1;
   auto* step = dyn_cast<Instruction>(offset);
   while (step && (step->getOpcode() == Instruction::Shl || step->getOpcode() == Instruction::Mul)) {
@@ -42,11 +51,26 @@ std::optional<uint64_t> Wrapping::end_of_extension(Value* offset) {
     if (scale > 1 << 16) return std::nullopt;
     step = dyn_cast<Instruction>(step->getOperand(0));
   }
-  SmallPtrSet<Instruction*, 16> seen;
   if (!step || !isa<SExtInst, ZExtInst>(step) || step->getOperand(0)->getType()->isIntegerTy(1) ||
-      step->getOperand(0)->getType()->getIntegerBitWidth() > 32 || !wraps_as_a_whole(step->getOperand(0), seen))
+      step->getOperand(0)->getType()->getIntegerBitWidth() > 32)
     return std::nullopt;
-  return scale << (step->getOperand(0)->getType()->getIntegerBitWidth() - isa<SExtInst>(step));
+  return ScaledExtension{scale, cast<CastInst>(step)};
+}
+
+}  // namespace
+
+std::optional<uint64_t> Wrapping::end_of_extension(Value* offset) {
+  std::optional<int64_t> stride = strides_.stride_of(offset);
+  if (!stride || *stride <= 0) return std::nullopt;
+  std::optional<ScaledExtension> extended = scaled_extension_of(offset);
+  SmallPtrSet<Instruction*, 16> seen;
+  if (!extended || !wraps_as_a_whole(extended->number(), seen)) return std::nullopt;
+  return extended->end();
+}
+
+std::optional<uint64_t> Wrapping::end_in_a_lane(Value* offset) {
+  std::optional<ScaledExtension> extended = scaled_extension_of(offset);
+  return extended ? std::optional(extended->end()) : std::nullopt;
 }
 
 bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width) {

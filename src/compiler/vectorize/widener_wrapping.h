@@ -37,6 +37,8 @@ class Wrapping {
   /// Where numbers end that are extended to an access's offset, in its unit. An offset below that, less the reach of
   /// the lanes, is one of lanes that do not wrap.
   std::optional<uint64_t> end_of_extension(Value* offset);
+  /// The same for one lane: below it, less a distance, the number plus the distance does not wrap.
+  static std::optional<uint64_t> end_in_a_lane(Value* offset);
 
  private:
   // Both ends are in it.

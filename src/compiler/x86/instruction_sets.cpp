@@ -94,6 +94,7 @@ VectorIsa vector_isa_of(std::string_view cpu) {
     isa.has_mask_registers = true;
     isa.masks_small_elements = true;
     isa.has_gathers = true;
+    isa.gathers_always_pay = true;
     isa.has_scatters = true;
     isa.has_table_of_16_floats = true;
     isa.estimates_rsqrt_to_14_bits = true;
@@ -106,6 +107,7 @@ VectorIsa vector_isa_of(std::string_view cpu) {
     isa.num_registers = 16;
     isa.register_bytes = 32;
     isa.refusal = "";
+    isa.has_gathers = true;
     isa.permute_register = permute_register_256;
     isa.compress = compress_256;
     isa.estimate_rsqrt = estimate_rsqrt_256;

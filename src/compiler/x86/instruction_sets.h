@@ -4,8 +4,8 @@
 //   x86-64-v4   32 of 64 B  AVX-512 (F, BW, CD, DQ, VL): mask registers, gathers and scatters, masked accesses of every
 //                           size, permutations of two registers, vscalefps, vrsqrt14ps
 //   x86-64-v3   16 of 32 B  AVX2 and FMA: masks are vectors, vmaskmov for elements of 4 and 8 bytes, vrsqrtps of 11.5
-//                           bits. Its gathers are not used: LLVM expands a masked one to a branch for each lane, and a
-//                           loop over lanes is shorter.
+//                           bits; gathers of 4 and 8 bytes (x86/gather_instructions.h). A loop over lanes is shorter
+//                           for narrow elements, for private arrays and for few lanes.
 //   below       16 of 16 B  the scalar engine alone
 #pragma once
 

@@ -1,4 +1,4 @@
-; A stack in a private array, whose depth differs from thread to thread. And two loops over a list: the first one is
+; A stack in a private array, whose depth differs from thread to thread. And two loops over a list of halves: the first one is
 ; ended by its counter, the second one by what it finds, too, so that a simdgroup waits for its slowest lane.
 ; RUN: kiln-opt --passes=execution-cost %s | FileCheck %s
 
@@ -43,12 +43,12 @@ define void @counted(ptr %list, ptr %levels, i32 %end_of_list) {
   br label %loop
 loop:
   %e = phi i32 [ %first, %0 ], [ %next, %loop ]
-  %sum = phi i32 [ 0, %0 ], [ %more, %loop ]
-  %at = getelementptr i32, ptr %list, i32 %e
-  %near = load i32, ptr %at
-  %to = getelementptr i32, ptr %levels, i32 %near
-  %level = load i32, ptr %to
-  %more = xor i32 %sum, %level
+  %sum = phi i8 [ 0, %0 ], [ %more, %loop ]
+  %at = getelementptr i16, ptr %list, i32 %e
+  %near = load i16, ptr %at
+  %to = getelementptr i8, ptr %levels, i16 %near
+  %level = load i8, ptr %to
+  %more = xor i8 %sum, %level
   %next = add i32 %e, 1
   %again = icmp ult i32 %next, %end_of_list
   br i1 %again, label %loop, label %end
@@ -63,13 +63,13 @@ define void @searched(ptr %list, ptr %levels, i32 %end_of_list) {
   br label %loop
 loop:
   %e = phi i32 [ %first, %0 ], [ %next, %latch ]
-  %sum = phi i32 [ 0, %0 ], [ %more, %latch ]
-  %at = getelementptr i32, ptr %list, i32 %e
-  %near = load i32, ptr %at
-  %to = getelementptr i32, ptr %levels, i32 %near
-  %level = load i32, ptr %to
-  %more = xor i32 %sum, %level
-  %found = icmp eq i32 %level, 5
+  %sum = phi i8 [ 0, %0 ], [ %more, %latch ]
+  %at = getelementptr i16, ptr %list, i32 %e
+  %near = load i16, ptr %at
+  %to = getelementptr i8, ptr %levels, i16 %near
+  %level = load i8, ptr %to
+  %more = xor i8 %sum, %level
+  %found = icmp eq i8 %level, 5
   br i1 %found, label %end, label %latch
 latch:
   %next = add i32 %e, 1

@@ -18,8 +18,7 @@ declare i32 @llvm.smax.i32(i32, i32)
 ; WIDE-COUNT-2: load <16 x float>
 ; NARROW-COUNT-4: load <8 x float>
 ; CHECK: lanes:
-; WIDE: call <32 x float> @llvm.masked.gather
-; NARROW: br label %lane
+; CHECK-NEXT: call <32 x float> @llvm.masked.gather
 define void @clamped(ptr %x, ptr %y, i32 %first, i32 %width) {
   %lane = call i32 @__kiln_lane()
   %tx = and i32 %lane, 15

@@ -1,6 +1,8 @@
 """Members of records at indices that data choose: the SIMD engine loads each lane's part and transposes, or gathers
 words of several members."""
 
+from typing import Any
+
 import numpy as np
 
 from bodies import DTYPES, body
@@ -55,7 +57,7 @@ def _indices(rng, dtype="int32", low=0, high=_RECORDS):
 
 for _type, _dtype, _width, _members in _SHAPES:
     _name = f"{_width}_{_type}s"
-    _common = {
+    _common: dict[str, Any] = {
         "outputs": {"out": ((_THREADS,), "int32")},
         "grid": (_THREADS, 1, 1),
         "threadgroup": (64, 1, 1),

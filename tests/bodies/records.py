@@ -55,6 +55,11 @@ def _indices(rng, dtype="int32", low=0, high=_RECORDS):
     return index.astype(DTYPES[dtype])
 
 
+def _inputs(dtype, width, indices=_indices):
+    """With all records whole."""
+    return lambda rng: {"x": _records(rng, dtype, width), "index": indices(rng)}
+
+
 for _type, _dtype, _width, _members in _SHAPES:
     _name = f"{_width}_{_type}s"
     _common: dict[str, Any] = {
@@ -93,10 +98,7 @@ for _type, _dtype, _width, _members in _SHAPES:
         out[i] = sum;
         """,
         name=f"records_of_{_name}_in_a_branch",
-        inputs=lambda rng, dtype=_dtype, width=_width: {
-            "x": _records(rng, dtype, width),
-            "index": _indices(rng, "uint32"),
-        },
+        inputs=_inputs(_dtype, _width, lambda rng: _indices(rng, "uint32")),
         **_common,
     )
     def _in_a_branch(x, index, width=_width, members=_members):
@@ -116,10 +118,7 @@ for _type, _dtype, _width, _members in _SHAPES:
         out[i] = sum;
         """,
         name=f"records_of_{_name}_in_a_loop_that_lanes_leave",
-        inputs=lambda rng, dtype=_dtype, width=_width: {
-            "x": _records(rng, dtype, width),
-            "index": _indices(rng, "uint16"),
-        },
+        inputs=_inputs(_dtype, _width, lambda rng: _indices(rng, "uint16")),
         **_common,
     )
     def _in_a_loop(x, index, width=_width, members=_members):
@@ -141,10 +140,7 @@ for _type, _dtype, _width, _members in _SHAPES:
         out[i] = {_terms("tile", "j", _width, _members)};
         """,
         name=f"records_of_{_name}_in_threadgroup_memory",
-        inputs=lambda rng, dtype=_dtype, width=_width: {
-            "x": _records(rng, dtype, width),
-            "index": _indices(rng),
-        },
+        inputs=_inputs(_dtype, _width),
         **(_common | {"constructs": "address_spaces.threadgroup_array"}),
     )
     def _in_threadgroup_memory(x, index, width=_width, members=_members):
@@ -159,10 +155,7 @@ for _type, _dtype, _width, _members in _SHAPES:
         out[i] = {_terms("own", "j", _width, _members)};
         """,
         name=f"records_of_{_name}_in_a_private_array",
-        inputs=lambda rng, dtype=_dtype, width=_width: {
-            "x": _records(rng, dtype, width),
-            "index": _indices(rng),
-        },
+        inputs=_inputs(_dtype, _width),
         **(_common | {"constructs": "address_spaces.thread"}),
     )
     def _in_a_private_array(x, index, width=_width, members=_members):

@@ -20,10 +20,8 @@ static Values operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
-// Of a row a lane's part of a register is loaded. A block of iterations has as much as the largest register.
-static constexpr uint64_t kRowPartBytes = 16, kRowBlockBytes = 64;
-// Of a record, as much as a line of the cache.
-static constexpr uint64_t kRecordBytes = 64;
+// A block of iterations has as much as the largest register.
+static constexpr uint64_t kRowBlockBytes = 64;
 
 static bool is_of_tile(const Instruction& access) {
   return isa<AllocaInst>(getUnderlyingObject(getLoadStorePointerOperand(&access)));

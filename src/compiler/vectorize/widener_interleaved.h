@@ -30,6 +30,11 @@
 
 namespace kiln::widening {
 
+/// Of a row, or of a record, a lane's part of a register is loaded.
+inline constexpr uint64_t kRowPartBytes = 16;
+/// A record has at most as much as a line of the cache.
+inline constexpr uint64_t kRecordBytes = 64;
+
 class InterleavedAccesses {
  public:
   /// `tiles`: its stores are not interleaved ones.

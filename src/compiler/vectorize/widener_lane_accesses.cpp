@@ -131,8 +131,7 @@ Value* LaneAccesses::gather_parts_of_words(LoadInst& load, Value* address, Value
   }
   Value* gathered = builder.CreateMaskedGather(words, from, Align(kWordBytes), mask, Constant::getNullValue(words));
   Value* elements = builder.CreateLShr(gathered, builder.CreateShl(part, constant(Log2_64(8 * bytes))));
-  elements = builder.CreateTrunc(elements, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
-  return builder.CreateBitCast(elements, vector_of(load.getType()));
+  return elements_at(elements, 0, load.getType(), builder);
 }
 
 // The address as an array's with an index of 32 bits, of which the word's index is one with a sign.

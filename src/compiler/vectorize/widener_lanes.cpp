@@ -22,6 +22,12 @@ Type* vector_of(Type* type) {
   return FixedVectorType::get(type, kLanes);
 }
 
+Value* elements_at(Value* integers, uint64_t byte, Type* element, IRBuilder<>& builder) {
+  if (byte != 0) integers = builder.CreateLShr(integers, 8 * byte);
+  Type* number = builder.getIntNTy(static_cast<unsigned>(element->getPrimitiveSizeInBits().getFixedValue()));
+  return builder.CreateBitCast(builder.CreateTrunc(integers, vector_of(number)), vector_of(element));
+}
+
 Constant* lane_numbers(Type* type) {
   SmallVector<Constant*> numbers;
   for (unsigned lane = 0; lane < kLanes; ++lane) numbers.push_back(ConstantInt::get(type, lane));

@@ -45,6 +45,9 @@ Instruction* with_operands(const Instruction& instruction, ArrayRef<Value*> oper
 /// Of kLanes elements. Refuses types that have no vectors.
 Type* vector_of(Type* type);
 
+/// Of the lanes' integers, the elements from a byte on.
+Value* elements_at(Value* integers, uint64_t byte, Type* element, IRBuilder<>& builder);
+
 /// 0, 1, 2, …
 Constant* lane_numbers(Type* type);
 

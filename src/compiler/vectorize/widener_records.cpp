@@ -36,10 +36,9 @@ bool InterleavedAccesses::is_in_record(Value* address, Type* type) {
 // Whether parts of 16 bytes take less time than a gather of each member.
 static bool is_worth_parts(ArrayRef<uint64_t> members, uint64_t bytes, const VectorIsa& isa) {
   if (!isa.has_gathers) return true;
-  constexpr uint64_t kPartBytes = 16;
   SmallDenseSet<uint64_t> parts;
-  for (uint64_t member : members) parts.insert(member * bytes / kPartBytes);
-  const uint64_t in_part = kPartBytes / bytes;
+  for (uint64_t member : members) parts.insert(member * bytes / kRowPartBytes);
+  const uint64_t in_part = kRowPartBytes / bytes;
   return members.size() >= parts.size() * (isa.gathers_always_pay ? in_part : in_part / 2 + 1);
 }
 
@@ -47,8 +46,7 @@ static bool is_worth_parts(ArrayRef<uint64_t> members, uint64_t bytes, const Vec
 Values InterleavedAccesses::gather_words(const LoadInst& load, Value* records, Value* mask, ArrayRef<uint64_t> indices,
                                          IRBuilder<>& builder) {
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType()), in_word = sizeof(uint32_t) / bytes;
-  Type *words = vector_of(builder.getInt32Ty()),
-       *number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
+  Type* words = vector_of(builder.getInt32Ty());
   SmallDenseMap<uint64_t, Value*> gathered;
   Values results;
   for (uint64_t index : indices) {
@@ -58,8 +56,7 @@ Values InterleavedAccesses::gather_words(const LoadInst& load, Value* records, V
       word = builder.CreateMaskedGather(words, from, std::min(load.getAlign(), Align(bytes)), mask,
                                         Constant::getNullValue(words));
     }
-    Value* shifted = index % in_word == 0 ? word : builder.CreateLShr(word, 8 * bytes * (index % in_word));
-    results.push_back(builder.CreateBitCast(builder.CreateTrunc(shifted, number), vector_of(load.getType())));
+    results.push_back(elements_at(word, bytes * (index % in_word), load.getType(), builder));
   }
   return results;
 }
@@ -76,8 +73,8 @@ void InterleavedAccesses::load_records(const AccessGroup& group, IRBuilder<>& bu
   uint64_t part = alignTo(last + 1, std::max<uint64_t>(1, sizeof(uint32_t) / bytes));
   const uint64_t reach = part - 1 - covered_by_guard(group);
   const bool needs_check = reach > 0 || may_wrap(group);
-  std::optional<LaneGuard> guard =
-      allowed && lanes_.is_divergent(allowed) ? lane_guard_of(allowed, flow_) : std::nullopt;
+  const bool is_guarded = allowed && lanes_.is_divergent(allowed);
+  std::optional<LaneGuard> guard = is_guarded ? lane_guard_of(allowed, flow_) : std::nullopt;
   if (lane_accesses_.load_few_lanes(load, builder)) {
     for (const Member& member : group)
       if (member.access != &load) lane_accesses_.load_few_lanes(cast<LoadInst>(*member.access), builder);
@@ -92,9 +89,7 @@ void InterleavedAccesses::load_records(const AccessGroup& group, IRBuilder<>& bu
   for (const Member& member : group)
     if (auto other = lane_guard_of(guarded_address_of(*member.access).allowed, flow_); end && other)
       end = std::min(*end, Wrapping::end_in_a_lane(other->offset).value_or(*end));
-  const bool is_exact = !allowed || !lanes_.is_divergent(allowed) ? part == last + 1
-                        : may_wrap(group)                         ? end.has_value()
-                                                                  : !needs_check || guard;
+  const bool is_exact = !is_guarded ? part == last + 1 : may_wrap(group) ? end.has_value() : !needs_check || guard;
   const bool are_words = is_word(bytes), gathers = lanes_.has_gathers(builder.getInt32Ty());
   if (!is_exact || (are_words && !is_worth_parts(indices, bytes, lanes_.vector_isa())))
     return set(load_members_alone(group, builder));

@@ -254,13 +254,10 @@ Values StridedAccesses::load_packed(const StridedRange& range, uint64_t step, Ar
     words.push_back(load_in(range, 0, kLanes, builder, word));
   else
     words = load_words(range, word, step * bytes / word_bytes, {0, 1}, builder);
-  Type* number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
   Values results;
   for (uint64_t index : indices) {
     const uint64_t at = index * bytes;
-    Value* shifted = words[at / word_bytes];
-    if (at % word_bytes != 0) shifted = builder.CreateLShr(shifted, 8 * (at % word_bytes));
-    results.push_back(builder.CreateBitCast(builder.CreateTrunc(shifted, number), vector_of(element)));
+    results.push_back(elements_at(words[at / word_bytes], at % word_bytes, element, builder));
   }
   return results;
 }
@@ -438,9 +435,7 @@ Values StridedAccesses::load_rows(const LoadInst& load, ArrayRef<Value*> rows, u
       all = builder.CreateShuffleVector(all, high, createInterleaveMask(kLanes, 2));
       all = builder.CreateBitCast(all, vector_of(load.getType()));
     } else if (!is_word(bytes)) {
-      if (at % sizeof(uint32_t) != 0) all = builder.CreateLShr(all, 8 * (at % sizeof(uint32_t)));
-      all = builder.CreateTrunc(all, vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes))));
-      all = builder.CreateBitCast(all, vector_of(load.getType()));
+      all = elements_at(all, at % sizeof(uint32_t), load.getType(), builder);
     }
     results.push_back(all);
   }

@@ -38,14 +38,14 @@ Address address_of(Value* addresses, const DataLayout& layout, IRBuilder<>& buil
   Type* numbers = with_element(addresses->getType(), builder.getInt64Ty());
   if (!is_split || !isPowerOf2_64(scale) || scale > 8)
     return {ConstantPointerNull::get(builder.getPtrTy()), builder.CreatePtrToInt(addresses, numbers), 1};
-  Value *base = gep->getPointerOperand(), *indices = gep->getOperand(1), *narrow;
+  Value *base = gep->getPointerOperand(), *indices = gep->getOperand(1);
   const auto by = static_cast<unsigned>(scale);
   Type* words = with_element(addresses->getType(), builder.getInt32Ty());
-  auto is_word = [&] { return narrow->getType()->getScalarSizeInBits() == kNarrowBits; };
-  if (match(indices, m_SExt(m_Value(narrow))) && narrow->getType()->getScalarSizeInBits() <= kNarrowBits)
-    return {base, builder.CreateSExt(narrow, words), by};
-  if (match(indices, m_ZExt(m_Value(narrow))) && narrow->getType()->getScalarSizeInBits() <= kNarrowBits) {
-    if (!is_word()) return {base, builder.CreateZExt(narrow, words), by};
+  if (auto* extension = dyn_cast<CastInst>(indices);
+      extension && isa<SExtInst, ZExtInst>(extension) && extension->getSrcTy()->getScalarSizeInBits() <= kNarrowBits) {
+    Value* narrow = extension->getOperand(0);
+    if (isa<SExtInst>(extension)) return {base, builder.CreateSExt(narrow, words), by};
+    if (narrow->getType() != words) return {base, builder.CreateZExt(narrow, words), by};
     // The number as one without a sign, less 2^31.
     const uint64_t half = uint64_t{1} << (kNarrowBits - 1);
     Value* less = builder.CreateXor(narrow, ConstantInt::get(words, half));

@@ -67,11 +67,13 @@ def _torch(device: str = "cpu") -> _Arrays:
     )
 
 
-def _jax() -> _Arrays:
+def _jax(platform: str | None = None) -> _Arrays:
     _libraries.meet_by_name("jax")
+    import jax
     import jax.numpy as jnp
 
-    return _Arrays(lambda values: jnp.array(values, jnp.float32), lambda array: array.tolist())
+    device = jax.devices(platform)[0] if platform else None
+    return _Arrays(lambda values: jax.device_put(jnp.array(values, jnp.float32), device), lambda array: array.tolist())
 
 
 def _cupy() -> _Arrays:
@@ -82,8 +84,10 @@ def _cupy() -> _Arrays:
 
 
 def _any() -> _Arrays:
-    for library in (_numpy, _mlx):
-        with contextlib.suppress(ImportError):
+    """Of the first library that has arrays in the CPU's memory; those that are quick to import come first."""
+    for library in (_numpy, _mlx, _torch, lambda: _jax("cpu")):
+        # Whatever a broken one raises stands in its own row.
+        with contextlib.suppress(Exception):
             return library()
     raise ImportError("cannot be tried without an array library; see below")
 

@@ -1263,8 +1263,9 @@ def test_doctor_without_numpy(without_numpy):
 
 
 def test_doctor_without_any_array_library(without_numpy, tmp_path):
-    (tmp_path / "mlx").mkdir()
-    (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('no MLX here')")
+    for library, title in (("mlx", "MLX"), ("torch", "PyTorch"), ("jax", "JAX")):
+        (tmp_path / library).mkdir()
+        (tmp_path / library / "__init__.py").write_text(f"raise ImportError('no {title} here')")
     done = python("-m", "kiln", "doctor", environment=without_numpy)
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert lines["libkiln_compiler.so"].endswith("not usable  cannot be tried without an array library; see below")

@@ -8,7 +8,7 @@ from typing import Any
 import kiln
 import numpy as np
 import pytest
-from kiln import _libraries
+from kiln import _doctor, _libraries
 from launch_bodies import BODIES, launch, shows_strides
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -219,3 +219,14 @@ def test_arrays_by_the_function_that_jax_promises(monkeypatch):
             patch.setattr(jax.dlpack, "from_dlpack", lambda handed, seen=seen: seen.append(handed) or handed)
             assert _libraries.hand_to_jax("capsule") is seen[0]
             assert seen[0].__dlpack__(stream=None) == "capsule" and seen[0].__dlpack_device__() == (1, 0)
+
+
+def test_doctor_tries_the_compiler_with_it_alone(monkeypatch):
+    def is_missing():
+        raise ImportError("not here")
+
+    for other in ("_numpy", "_mlx", "_torch"):
+        monkeypatch.setattr(_doctor, other, is_missing)
+    rows = {row.name: row for group in _doctor.findings().values() for row in group}
+    for name in ("libkiln_compiler.so", "cpu", "jax"):
+        assert rows[name].usable, rows[name].detail

@@ -5,6 +5,7 @@ from typing import Any
 import kiln
 import numpy as np
 import pytest
+from kiln import _doctor
 from launch_bodies import BODIES, launch, shows_negative_strides
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -508,3 +509,14 @@ def test_refuses_shapes_beside_outputs():
     with pytest.raises(TypeError) as error:
         COPY(inputs=[eight()], outputs=[eight()], output_shapes=[(8,)], grid=(8, 1, 1), threadgroup=(8, 1, 1))
     assert str(error.value) == "[metal_kernel] The call has `outputs`, from which `output_shapes` follows."
+
+
+def test_doctor_tries_the_compiler_with_it_alone(monkeypatch):
+    def is_missing():
+        raise ImportError("not here")
+
+    for other in ("_numpy", "_mlx"):
+        monkeypatch.setattr(_doctor, other, is_missing)
+    rows = {row.name: row for group in _doctor.findings().values() for row in group}
+    for name in ("libkiln_compiler.so", "cpu", "torch"):
+        assert rows[name].usable, rows[name].detail

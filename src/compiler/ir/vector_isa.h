@@ -31,7 +31,7 @@ struct VectorIsa {
   bool masks_small_elements = false;
   /// Masked gathers and scatters of elements of 4 and 8 bytes that are faster than a loop over lanes.
   bool has_gathers = false;
-  /// Gathers also pay for parts of words, for private arrays that were just stored, and for few lanes.
+  /// Gathers also pay for parts of words and for few lanes.
   bool gathers_always_pay = false;
   bool has_scatters = false;
   /// A permutation takes elements of a register of 16 floats by the lowest four bits of each index, as from a table.

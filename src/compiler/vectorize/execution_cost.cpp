@@ -249,8 +249,7 @@ class CostFinder {
         return;
       }
     const bool is_indexed = store ? isa_.stores_by_index(size) : isa_.loads_by_index(size);
-    const bool waits = variable && !isa_.gathers_always_pay;
-    add(variable ? cost_.private_arrays : cost_.indexed, is_indexed && !waits ? kGatherCycles : kSerializedCycles,
+    add(variable ? cost_.private_arrays : cost_.indexed, is_indexed ? kGatherCycles : kSerializedCycles,
         kThreadAccessCycles);
     if (!is_private && stride.distance && rows_conflict(*stride.distance) && frequencies_.loop_of(access.getParent()))
       cost_.conflicts += times_.simdgroup * kCacheMissCycles * kLanes;

@@ -10,7 +10,7 @@
 //   part of a row            16 for 4 bytes, which are accessed beside others of the row
 //   constant table           1.5 for each of its registers and each register of indices
 //   gather, scatter          60, if the processor has them
-//   serialized access        130, a loop over lanes; so are atomics and private arrays at divergent indices
+//   serialized access        130, a loop over lanes; so are atomics
 //   cache conflict           450, in a loop in which each lane walks a row of its own, if their distance maps rows to
 //                            few sets of the first-level cache: 32 misses, where one thread has one in 16 iterations
 //   divergent branch         5, a phi at its join 1 a register

@@ -145,11 +145,7 @@ class Lanes {
     return isa_.gathers_always_pay && !load.getType()->isIntegerTy(1) && (bytes == 1 || bytes == 2) &&
            bytes * 8 == layout_.getTypeSizeInBits(load.getType()) && load.getAlign().value() >= bytes;
   }
-  /// A gather waits until a store has left the processor's buffer, as one to a private array may just have come there.
-  bool is_gathered(const LoadInst& load) const {
-    if (!isa_.gathers_always_pay && isa<AllocaInst>(getUnderlyingObject(load.getPointerOperand()))) return false;
-    return has_gathers(load.getType()) || gathers_words_of(load);
-  }
+  bool is_gathered(const LoadInst& load) const { return has_gathers(load.getType()) || gathers_words_of(load); }
   bool has_scatters(Type* type) const { return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8); }
   /// Lanes' elements per register.
   unsigned register_lanes(Type* element) const {

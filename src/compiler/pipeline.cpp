@@ -100,6 +100,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/rolled_loops.h"
 #include "compiler/vectorize/row_blocks.h"
 #include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
@@ -168,6 +169,7 @@ constexpr const char* kOptionalPasses[] = {
     "prefetch",
     "pressure-scheduler",
     "reload-inputs",
+    "rolled-loops",
     "row-blocks",
     "row-unrolling",
     "scalar-slow-version",
@@ -419,9 +421,11 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run_llvm("sroa,early-cse,simplifycfg", group);
   // Before unrolling: outside of a loop a collective would be the same for all of its iterations.
   if (!keep_in_loops()) return kLostCollective;
-  // Unrolled loops make indices of private arrays constant. Other loops get their exit at the latch, so that they need
-  // no structurization.
-  pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", group);
+  // Loops get their exit at the latch, so that they need no structurization.
+  pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion)", group);
+  // Unrolled loops make indices of private arrays constant, where none depends on data.
+  pipeline.run(optional("rolled-loops"), group, [&] { return keep_loops_rolled(group, functions); });
+  pipeline.run_llvm("loop(loop-unroll-full)", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
   // Strides that a loop halves are constants now. Before InstCombine, which makes `lane & 15` of the second operand of
   // `i - (i & 15)`, so that its guards are not proved.

@@ -21,6 +21,20 @@ inline void never_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.disable"));
 }
 
+/// The same for a loop that may be unrolled in part, by passes that ask for it.
+inline void keep_rolled(llvm::BranchInst& back) {
+  llvm::LLVMContext& context = back.getContext();
+  auto option = [&](const char* name) { return llvm::MDNode::get(context, llvm::MDString::get(context, name)); };
+  llvm::MDNode* loop =
+      llvm::MDNode::getDistinct(context, {nullptr, option("llvm.loop.unroll.disable"), option("kiln.loop.rolled")});
+  loop->replaceOperandWith(0, loop);
+  back.setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
+inline bool is_kept_rolled(const llvm::Loop& loop) {
+  return loop.getLoopID() && llvm::findOptionMDForLoopID(loop.getLoopID(), "kiln.loop.rolled");
+}
+
 inline void always_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.full"));
 }

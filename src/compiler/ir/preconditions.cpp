@@ -187,6 +187,7 @@ ArrayRef<PassRow> pass_rows() {
       {"remove-warp-masks", {&kNumbered, &kHasNoProducts}},
       {"structure-phis", {&kHasNoProducts, &kHasNoMasks}},
       {"components", {&kHasNoProducts, &kHasNoMasks, &kHasNoStructurePhis}},
+      {"rolled-loops", {&kHasNoProducts, &kHasNoMasks, &kHasNoThreadValues}},
       {"remove-iterations", {&kHasNoProducts, &kHasNoMasks}},
       {"coarsened-positions", {&kHasNoMasks, &kHasNoIterations, &kHasNoThreadValues}},
       {"interleaved-variables", {&kHasNoMasks, &kHasNoIterations}},

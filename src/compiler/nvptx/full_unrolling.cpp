@@ -1,6 +1,5 @@
 #include "compiler/nvptx/full_unrolling.h"
 
-#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/analysis/counter_values.h"
 #include "compiler/nvptx/ptx_generator.h"
 
 namespace kiln {
@@ -31,10 +31,6 @@ constexpr uint64_t kFactor = 4, kMostRepeated = 64;
 constexpr uint64_t kMostShort = 768, kMostShortTrips = 64;
 // Of a loop whose trip count depends on the loops around it.
 constexpr uint64_t kGuessedTrips = 8;
-// Steps of the search for what an index is computed from.
-constexpr unsigned kMostOrigins = 64;
-
-using LoopSet = SmallPtrSet<Loop*, 4>;
 
 class Unrolling {
  public:
@@ -127,9 +123,11 @@ class Unrolling {
         LoopSet loops;
         if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) {
           if (address->hasAllConstantIndices() || !is_small_array(*address)) continue;
-          if (!all_of(address->indices(), [&](Value* index) { return becomes_constant(index, loops); })) continue;
+          if (!all_of(address->indices(), [&](Value* index) { return becomes_constant(index, loops_, loops); }))
+            continue;
         } else if (instruction.isIntDivRem()) {
-          if (isa<Constant>(instruction.getOperand(1)) || !becomes_constant(instruction.getOperand(1), loops)) continue;
+          if (isa<Constant>(instruction.getOperand(1)) || !becomes_constant(instruction.getOperand(1), loops_, loops))
+            continue;
         } else {
           continue;
         }
@@ -147,37 +145,6 @@ class Unrolling {
     if (!array) return false;
     std::optional<TypeSize> bytes = array->getAllocationSize(layout_);
     return bytes && !bytes->isScalable() && bytes->getFixedValue() <= kMostArrayBytes;
-  }
-
-  // Whether the value is computed from constants and from counters of loops alone; adds those loops.
-  bool becomes_constant(Value* start, LoopSet& loops) {
-    SmallVector<Value*> work{start};
-    SmallPtrSet<Value*, 16> seen;
-    for (unsigned steps = 0; !work.empty(); ++steps) {
-      if (steps == kMostOrigins) return false;
-      Value* value = work.pop_back_val();
-      if (isa<ConstantInt>(value) || !seen.insert(value).second) continue;
-      if (auto* phi = dyn_cast<PHINode>(value)) {
-        // Where paths of an iteration join, structured control flow leaves phis of one value. Behind the loop such a
-        // phi has the value of whichever exit was taken.
-        if (Value* only = phi->hasConstantValue()) {
-          auto* made = dyn_cast<Instruction>(only);
-          Loop* around = made ? loops_.getLoopFor(made->getParent()) : nullptr;
-          if (around && !around->contains(phi)) return false;
-          work.push_back(only);
-          continue;
-        }
-        Loop* loop = loops_.getLoopFor(phi->getParent());
-        if (!loop || loop->getHeader() != phi->getParent() || !phi->getType()->isIntegerTy()) return false;
-        loops.insert(loop);
-        work.append(phi->op_begin(), phi->op_end());
-      } else if (isa<BinaryOperator, CastInst, FreezeInst>(value) && value->getType()->isIntegerTy()) {
-        work.append(cast<Instruction>(value)->op_begin(), cast<Instruction>(value)->op_end());
-      } else {
-        return false;
-      }
-    }
-    return true;
   }
 
   bool may_unroll(Loop& loop) {
@@ -206,24 +173,16 @@ class Unrolling {
     if (const Value* pointer = getLoadStorePointerOperand(&instruction)) return is_small_array(*pointer);
     LoopSet loops;
     if (auto* guard = dyn_cast<ICmpInst>(&instruction))
-      return becomes_constant(guard->getOperand(0), loops) && becomes_constant(guard->getOperand(1), loops);
+      return becomes_constant(guard->getOperand(0), loops_, loops) &&
+             becomes_constant(guard->getOperand(1), loops_, loops);
     if (auto* select = dyn_cast<SelectInst>(&instruction)) {
       auto* condition = dyn_cast<ICmpInst>(select->getCondition());
       return condition && disappears(*condition);
     }
-    return instruction.getType()->isIntegerTy() && becomes_constant(&instruction, loops);
+    return instruction.getType()->isIntegerTy() && becomes_constant(&instruction, loops_, loops);
   }
 
-  // As LLVM's unroller counts them: by any exit. 0: not known.
-  uint64_t trips(Loop& loop) {
-    SmallVector<BasicBlock*> exiting;
-    loop.getExitingBlocks(exiting);
-    uint64_t fewest = 0;
-    for (BasicBlock* block : exiting)
-      if (uint64_t count = evolution_.getSmallConstantTripCount(&loop, block); count != 0)
-        fewest = fewest == 0 ? count : std::min(fewest, count);
-    return fewest;
-  }
+  uint64_t trips(Loop& loop) { return constant_trips(loop, evolution_); }
 
   bool mark(const LoopSet& chosen) {
     LLVMContext& context = function_.getContext();

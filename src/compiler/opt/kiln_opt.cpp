@@ -110,6 +110,7 @@
 #include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/rolled_loops.h"
 #include "compiler/vectorize/row_blocks.h"
 #include "compiler/vectorize/row_unrolling.h"
 #include "compiler/vectorize/sink_stores.h"
@@ -270,6 +271,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"narrow-integers",
        [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads()); }},
       {"reload-inputs", [](Function& f, State& s) { reload_inputs(f, s.threads(), is_point); }},
+      {"rolled-loops", [](Function& f, State& s) { keep_loops_rolled(f, s.threads()); }},
       {"row-blocks",
        [](Function& f, State& s) {
          make_row_blocks(f, s.threads().getResult<DivergenceAnalysis>(f), s.threads(), s.vector_isa);

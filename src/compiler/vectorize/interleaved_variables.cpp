@@ -8,10 +8,12 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
@@ -21,8 +23,8 @@ namespace {
 
 using namespace llvm;
 
-// Elements that a variable's first value is stored to, one by one.
-constexpr uint64_t kMostFilled = 128;
+// Elements that a fill stores one after the other; more are stored in a loop.
+constexpr uint64_t kMostFilled = 8;
 
 constexpr const char* kPass = "interleaved-variables";
 
@@ -109,8 +111,23 @@ class Interleaver {
     }
     return all_of(fills_, [&](const MemSetInst* fill) {
       const uint64_t bytes = cast<ConstantInt>(fill->getLength())->getZExtValue();
-      return bytes % element_ == 0 && bytes / element_ <= kMostFilled;
+      return bytes % element_ == 0;
     });
+  }
+
+  // A loop before the instruction.
+  static void repeat(Instruction& before, uint64_t count, function_ref<void(Value*)> iteration, IRBuilder<>& builder) {
+    BasicBlock *entry = before.getParent(), *after = SplitBlock(entry, &before);
+    BasicBlock* body = BasicBlock::Create(before.getContext(), "fill", entry->getParent(), after);
+    entry->getTerminator()->setSuccessor(0, body);
+    builder.SetInsertPoint(body);
+    PHINode* i = builder.CreatePHI(builder.getInt64Ty(), 2);
+    iteration(i);
+    Value* next = builder.CreateAdd(i, builder.getInt64(1), "", /*HasNUW=*/true);
+    BranchInst* back = builder.CreateCondBr(builder.CreateICmpULT(next, builder.getInt64(count)), body, after);
+    never_unroll(*back);
+    i->addIncoming(builder.getInt64(0), entry);
+    i->addIncoming(next, body);
   }
 
   void replace(uint64_t bytes) {
@@ -143,10 +160,15 @@ class Interleaver {
       const APInt value =
           APInt::getSplat(number->getIntegerBitWidth(), cast<ConstantInt>(fill->getValue())->getValue());
       const uint64_t count = cast<ConstantInt>(fill->getLength())->getZExtValue() / element_;
-      for (uint64_t i = 0; i < count; ++i)
-        builder.CreateAlignedStore(ConstantInt::get(number, value),
-                                   builder.CreateConstGEP1_64(byte, fill->getDest(), i * element_ * kLanes),
+      auto store = [&](Value* i) {
+        Value* offset = builder.CreateMul(i, builder.getInt64(element_ * kLanes));
+        builder.CreateAlignedStore(ConstantInt::get(number, value), builder.CreateGEP(byte, fill->getDest(), offset),
                                    Align(element_));
+      };
+      if (count > kMostFilled)
+        repeat(*fill, count, store, builder);
+      else
+        for (uint64_t i = 0; i < count; ++i) store(builder.getInt64(i));
       fill->eraseFromParent();
     }
     variable_.eraseFromParent();

@@ -63,7 +63,7 @@ class LoopsOverRows {
     BasicBlock* latch = loop.getLoopLatch();
     if (!loop.isInnermost() || !latch || loop.getExitingBlock() != latch || !loop.getLoopPreheader() ||
         !isa<BranchInst>(latch->getTerminator()) || divergence_.is_divergent_branch(*latch) ||
-        hasUnrollTransformation(&loop) != TM_Unspecified)
+        (hasUnrollTransformation(&loop) != TM_Unspecified && !is_kept_rolled(loop)))
       return 0;
     const unsigned trips = evolution_.getSmallConstantTripCount(&loop);
     if (trips != 0 && trips < 2 * kFactor) return 0;

@@ -1,0 +1,38 @@
+; The first value of many elements is stored in a loop, whatever the array's size; that of a few element by element.
+; RUN: kiln-opt --passes=interleaved-variables %s | FileCheck %s
+
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; CHECK-LABEL: define float @table(
+; CHECK: alloca [25600 x i8], align 64
+; CHECK: %[[OWN:.*]] = getelementptr i8, ptr %{{.*}}, i64 %{{.*}}
+; CHECK: br label %fill
+; CHECK: fill:
+; CHECK: %[[I:.*]] = phi i64 [ 0, %{{.*}} ], [ %[[NEXT:.*]], %fill ]
+; CHECK: %[[OFFSET:.*]] = mul i64 %[[I]], 128
+; CHECK: %[[TO:.*]] = getelementptr i8, ptr %[[OWN]], i64 %[[OFFSET]]
+; CHECK: store i32 0, ptr %[[TO]], align 4
+; CHECK: %[[NEXT]] = add nuw i64 %[[I]], 1
+; CHECK: %[[MORE:.*]] = icmp ult i64 %[[NEXT]], 200
+; CHECK: br i1 %[[MORE]], label %fill, label %{{.*}}, !llvm.loop
+; CHECK-NOT: memset
+; CHECK: ret float
+define float @table(i64 %i) {
+  %w = alloca [200 x float], align 4
+  call void @llvm.memset.p0.i64(ptr %w, i8 0, i64 800, i1 false)
+  %at = getelementptr float, ptr %w, i64 %i
+  %r = load float, ptr %at
+  ret float %r
+}
+
+; CHECK-LABEL: define float @few(
+; CHECK-COUNT-8: store i32 0
+; CHECK-NOT: store
+; CHECK: ret float
+define float @few(i64 %i) {
+  %w = alloca [8 x float], align 4
+  call void @llvm.memset.p0.i64(ptr %w, i8 0, i64 32, i1 false)
+  %at = getelementptr float, ptr %w, i64 %i
+  %r = load float, ptr %at
+  ret float %r
+}

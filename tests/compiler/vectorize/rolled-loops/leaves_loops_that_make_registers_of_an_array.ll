@@ -1,0 +1,62 @@
+; An array is registers once the counters of its loops are constants, also through clamps, selects and loops whose
+; length depends on another counter.
+; RUN: kiln-opt --passes=rolled-loops %s | FileCheck %s
+
+; CHECK-NOT: llvm.loop
+
+define float @triangle(ptr %x) {
+entry:
+  %a = alloca [16 x float]
+  br label %outer
+outer:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %outer.end ]
+  %p = getelementptr float, ptr %x, i64 %k
+  %v = load float, ptr %p
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %outer ], [ %j.next, %inner ]
+  %q = getelementptr [16 x float], ptr %a, i64 0, i64 %j
+  %w = load float, ptr %q
+  %sum = fadd float %w, %v
+  store float %sum, ptr %q
+  %j.next = add i64 %j, 1
+  %more = icmp ule i64 %j.next, %k
+  br i1 %more, label %inner, label %outer.end
+outer.end:
+  %k.next = add i64 %k, 1
+  %c = icmp ult i64 %k.next, 16
+  br i1 %c, label %outer, label %done
+done:
+  ret float %sum
+}
+
+declare i64 @llvm.smax.i64(i64, i64)
+
+; One array is indexed by data, and the loop is needed for the other.
+define float @clamped(ptr %x, i64 %any) {
+entry:
+  %a = alloca [32 x float]
+  %b = alloca [32 x float]
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %loop ]
+  %s = phi float [ 0.0, %entry ], [ %t, %loop ]
+  %p = getelementptr float, ptr %x, i64 %k
+  %v = load float, ptr %p
+  %first = icmp eq i64 %k, 0
+  %before = add i64 %k, -1
+  %left = call i64 @llvm.smax.i64(i64 %before, i64 0)
+  %place = select i1 %first, i64 31, i64 %left
+  %q = getelementptr [32 x float], ptr %a, i64 0, i64 %place
+  store float %v, ptr %q
+  %r = getelementptr [32 x float], ptr %b, i64 0, i64 %any
+  %w = load float, ptr %r
+  %u = fadd float %s, %w
+  %t = fadd float %u, %v
+  store float %t, ptr %r
+  %k.next = add i64 %k, 1
+  %c = icmp ult i64 %k.next, 32
+  br i1 %c, label %loop, label %done
+done:
+  ret float %t
+}

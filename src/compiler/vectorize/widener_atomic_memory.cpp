@@ -10,6 +10,7 @@
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/sections.h"
+#include "compiler/vectorize/widener_argument_bounds.h"
 #include "compiler/vectorize/widener_guards.h"
 #include "core/cpu_image.h"
 
@@ -88,13 +89,7 @@ Value* AtomicMemory::insert_scalar(Instruction& instruction, Instruction& scalar
 // Outputs only: a launch has exclusive access to its outputs, not to its inputs.
 void AtomicMemory::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
   if (any_of(instructions(from_), [](const Instruction& i) { return isa<IntToPtrInst>(i); })) return;
-  auto is_arguments = [&](const Value* value) {
-    const auto* load = dyn_cast<LoadInst>(value);
-    APInt offset(64, 0);
-    return load && load->getType()->isPointerTy() &&
-           load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true) == from_.getArg(0) &&
-           offset == offsetof(CpuLaunch, arguments);
-  };
+  auto is_arguments = [&](const Value* value) { return is_arguments_of_launch(*value, from_); };
   MapVector<uint64_t, SmallVector<LoadInst*>> arrays;
   for (Instruction& instruction : instructions(from_)) {
     auto* load = dyn_cast<LoadInst>(&instruction);

@@ -248,10 +248,20 @@ std::optional<RangeCheck> AddressChecks::check_range(Value* pointer, Value* allo
       condition = builder.CreateAnd(condition, check_distance(pointer, other, distance, builder));
     if (allowed) condition = builder.CreateAnd(condition, lanes_.scalar(allowed));
   }
-  // Without masked accesses all lanes must be active.
   if (shape.needs_full_mask ? !offset && !is_all(lanes_.mask()) : !lanes_.can_mask(shape.bytes))
-    condition = builder.CreateAnd(condition, lanes_.all_active(builder));
+    condition = builder.CreateAnd(condition, shape.needs_full_mask ? check_inactive_lanes(pointer, base, shape, builder)
+                                                                   : lanes_.all_active(builder));
   return RangeCheck{condition, base, offset, limit, is_active_only};
+}
+
+// Whether memory is there that no guard allows and that inactive lanes would access.
+Value* AddressChecks::check_inactive_lanes(Value* pointer, Value* base, const AccessShape& shape,
+                                           IRBuilder<>& builder) {
+  if (Value* is_inside = argument_bounds_.contain(pointer, base, shape.reach + shape.bytes, builder)) return is_inside;
+  if (!shape.is_exact) return lanes_.all_active(builder);
+  // All that is accessed is between an element of the first lane and one of the last.
+  Value* ends = builder.getInt32(uint32_t{1} | uint32_t{1} << (kLanes - 1));
+  return builder.CreateICmpEQ(builder.CreateAnd(lanes_.mask_bits(builder), ends), ends);
 }
 
 Value* AddressChecks::is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder) {

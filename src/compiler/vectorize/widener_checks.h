@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "compiler/ir/vector_isa.h"
+#include "compiler/vectorize/widener_argument_bounds.h"
 #include "compiler/vectorize/widener_guards.h"
 #include "compiler/vectorize/widener_lane_scalars.h"
 #include "compiler/vectorize/widener_lanes.h"
@@ -30,7 +31,7 @@ struct AccessShape {
   uint64_t bytes;                 // of an element
   uint64_t reach;                 // from the lowest lane's address to the last accessed element
   bool is_exact;                  // only elements of some lane are accessed
-  bool needs_full_mask = false;   // without a bounds check all lanes must be active
+  bool needs_full_mask = false;   // without a bounds check inactive lanes' elements must be known to be there
   unsigned lowest = 0;            // the lane with the lowest address
   bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
   // Addresses of other accesses whose distance from the given one, in bytes, a narrow index might change by wrapping.
@@ -65,6 +66,7 @@ class AddressChecks {
         strides_(code.strides),
         wrapping_(code.wrapping),
         patterns_(code.patterns),
+        argument_bounds_(code.function, lanes),
         lane_scalars_(lane_scalars),
         lanes_(lanes) {}
 
@@ -103,9 +105,9 @@ class AddressChecks {
   /// A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
   /// since many checks use it.
   Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
-  /// The lanes in which a number with a stride, such as an access's offset, is below a limit, such as an array's size:
-  /// consecutive lanes, from the first that is not before the array. Null if that is unknown. Otherwise vectors of
-  /// 64-bit numbers would have to be created and compared.
+  /// The lanes in which a comparison of a number that has a stride, such as an access's offset or a column, with a
+  /// uniform limit, such as a size, holds: all between two lanes, or all but those. Null if that is unknown. Otherwise
+  /// vectors of numbers would have to be created and compared.
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
 
  private:
@@ -116,12 +118,14 @@ class AddressChecks {
   Value* check_distance(Value* lowest, Value* other, uint64_t distance, IRBuilder<>& builder);
   Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
+  Value* check_inactive_lanes(Value* pointer, Value* base, const AccessShape& shape, IRBuilder<>& builder);
 
   const StructuredFlow& flow_;
   const VectorIsa& isa_;
   Strides& strides_;
   Wrapping& wrapping_;
   AddressPatterns& patterns_;
+  ArgumentBounds argument_bounds_;
   LaneScalars& lane_scalars_;
   Lanes& lanes_;
   std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;

@@ -1,5 +1,5 @@
 ; Some members of each lane, of an argument without bounds checks: whole registers, of which the last one ends with the
-; last lane's last member. Where lanes are off, the array may end before it.
+; last lane's last member. Where that lane is off, the array may end before it.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s
 
 declare i32 @__kiln_lane()
@@ -101,7 +101,7 @@ define void @two_of_eight_bytes(ptr %x, ptr %y) {
 ; A lane that is off may be beyond the array.
 ; CHECK-LABEL: define void @where_lanes_may_be_off(
 ; CHECK: [[BITS:%.+]] = bitcast <32 x i1> %{{.*}} to i32
-; CHECK: [[ALL:%.+]] = icmp eq i32 %{{.*}}, -1
+; CHECK: [[ALL:%.+]] = icmp eq i32 %{{.*}}, -2147483647
 ; CHECK: br i1 %{{.*}}, label %row, label %lanes
 ; CHECK: row:
 ; CHECK-COUNT-8: load <16 x half>

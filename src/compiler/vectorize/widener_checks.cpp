@@ -65,7 +65,61 @@ bool AddressChecks::is_masked_access(Value* pointer, uint64_t bytes) {
          wrapping_.never_wraps(pointer);
 }
 
+// The lanes from `before` on, or from the first one, that are below `below`. Both are at most kLanes.
+Value* AddressChecks::lanes_between(Value* before, Value* below, IRBuilder<>& builder) {
+  if (!isa_.has_mask_registers) {
+    auto compare = [&](CmpInst::Predicate predicate, Value* lane) {
+      Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateTrunc(lane, builder.getInt8Ty()));
+      return builder.CreateICmp(predicate, lane_numbers(builder.getInt8Ty()), lanes);
+    };
+    Value* lanes = compare(CmpInst::ICMP_SLT, below);
+    return before ? builder.CreateAnd(lanes, compare(CmpInst::ICMP_SGE, before)) : lanes;
+  }
+  Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), below), builder.getInt64(1));
+  if (before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), before));
+  return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()),
+                               vector_of(Type::getInt1Ty(lanes_.context())));
+}
+
+// The same of consecutive numbers of 32 bits, which may wrap, without mask registers: a comparison of 32 bits for each
+// lane takes four registers, whose results are packed where bytes or branches need them.
+Value* AddressChecks::narrow_lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
+  Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
+  if (isa_.has_mask_registers || !number->getType()->isIntegerTy(32) || comparison.isEquality() ||
+      lanes_.is_divergent(limit) || strides_.stride_of(number) != 1 || strides_.has_piece(number) ||
+      !wrapping_.wraps_as_a_whole(number) || !lane_scalars_.can_be_computed_at_lane(number))
+    return nullptr;
+  const CmpInst::Predicate predicate = comparison.getPredicate();
+  const bool is_signed = comparison.isSigned(), is_greater = ICmpInst::isGT(predicate) || ICmpInst::isGE(predicate),
+             is_next = ICmpInst::isLE(predicate) || ICmpInst::isGT(predicate);
+  // Numbers with a sign are compared without one after the sign bit is inverted. The limit is then so small that
+  // numbers behind the largest one, where they begin again with 0, do not reach it in the same vector.
+  const KnownBits known = computeKnownBits(limit, lanes_.layout());
+  const APInt sign = is_signed ? APInt::getSignMask(32) : APInt(32, 0);
+  const bool has_known_sign = !is_signed || known.isNonNegative() || known.isNegative();
+  if (!has_known_sign || (known.getMaxValue() ^ sign).ugt(~uint32_t{0} - 2 * kLanes)) return nullptr;
+  Value *end = lanes_.scalar(limit), *first = lane_scalars_.at_lane(number, 0, builder);
+  if (is_signed) {
+    end = builder.CreateXor(end, sign);
+    first = builder.CreateXor(first, sign);
+  }
+  if (is_next) end = builder.CreateAdd(end, builder.getInt32(1));
+  auto at_most_all = [&](Value* lanes) {
+    return builder.CreateBinaryIntrinsic(Intrinsic::umin, lanes, builder.getInt32(kLanes));
+  };
+  Value *num_before = nullptr, *num_below = at_most_all(builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, end, first));
+  if (!computeKnownBits(first, lanes_.layout()).isNonNegative()) {
+    // From the lane on where numbers begin again with 0.
+    Value* is_below = builder.CreateICmpULT(first, end);
+    num_before = builder.CreateSelect(is_below, builder.getInt32(0), at_most_all(builder.CreateNeg(first)));
+    num_below = builder.CreateSelect(is_below, num_below, at_most_all(builder.CreateAdd(num_before, end)));
+  }
+  Value* lanes = lanes_between(num_before, num_below, builder);
+  return is_greater ? builder.CreateNot(lanes) : lanes;
+}
+
 Value* AddressChecks::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
+  if (Value* lanes = narrow_lanes_below(comparison, builder)) return lanes;
   Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
   if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) ||
       lanes_.is_divergent(limit))
@@ -88,18 +142,7 @@ Value* AddressChecks::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value* num_below = num_lanes_in(builder.CreateSub(lanes_.scalar(limit), first));
   Value* num_before =
       computeKnownBits(first, lanes_.layout()).isNonNegative() ? nullptr : num_lanes_in(builder.CreateNeg(first));
-  if (!isa_.has_mask_registers) {
-    auto compare = [&](CmpInst::Predicate predicate, Value* lane) {
-      Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateTrunc(lane, builder.getInt8Ty()));
-      return builder.CreateICmp(predicate, lane_numbers(builder.getInt8Ty()), lanes);
-    };
-    Value* lanes = compare(CmpInst::ICMP_SLT, num_below);
-    return num_before ? builder.CreateAnd(lanes, compare(CmpInst::ICMP_SGE, num_before)) : lanes;
-  }
-  Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), num_below), builder.getInt64(1));
-  if (num_before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), num_before));
-  return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()),
-                               vector_of(Type::getInt1Ty(lanes_.context())));
+  return lanes_between(num_before, num_below, builder);
 }
 
 // Whether no narrow index wraps between the two accesses in any lane. If it does in one, it does in those behind it,

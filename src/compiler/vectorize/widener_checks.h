@@ -118,6 +118,8 @@ class AddressChecks {
   Value* check_distance(Value* lowest, Value* other, uint64_t distance, IRBuilder<>& builder);
   Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
+  Value* lanes_between(Value* before, Value* below, IRBuilder<>& builder);
+  Value* narrow_lanes_below(CmpInst& comparison, IRBuilder<>& builder);
   Value* check_inactive_lanes(Value* pointer, Value* base, const AccessShape& shape, IRBuilder<>& builder);
 
   const StructuredFlow& flow_;

@@ -63,8 +63,7 @@ std::optional<uint64_t> Wrapping::end_of_extension(Value* offset) {
   std::optional<int64_t> stride = strides_.stride_of(offset);
   if (!stride || *stride <= 0) return std::nullopt;
   std::optional<ScaledExtension> extended = scaled_extension_of(offset);
-  SmallPtrSet<Instruction*, 16> seen;
-  if (!extended || !wraps_as_a_whole(extended->number(), seen)) return std::nullopt;
+  if (!extended || !wraps_as_a_whole(extended->number())) return std::nullopt;
   return extended->end();
 }
 

@@ -34,6 +34,12 @@ class Wrapping {
   /// `min(i, 99)` has, and what is computed from them has, too.
   bool never_wraps_with_pieces(Value* value) { return never_wraps(value, /*pieces_hold=*/true); }
 
+  /// Whether it does modulo its own width, where all lanes are on the sides of its pieces: nothing in it is extended.
+  bool wraps_as_a_whole(Value* value) {
+    SmallPtrSet<Instruction*, 16> seen;
+    return wraps_as_a_whole(value, seen);
+  }
+
   /// Where numbers end that are extended to an access's offset, in its unit. An offset below that, less the reach of
   /// the lanes, is one of lanes that do not wrap.
   std::optional<uint64_t> end_of_extension(Value* offset);

@@ -65,6 +65,12 @@ bool AddressChecks::is_masked_access(Value* pointer, uint64_t bytes) {
          wrapping_.never_wraps(pointer);
 }
 
+Value* AddressChecks::first_of_consecutive(Value* number, IRBuilder<>& builder) {
+  const bool are_consecutive = strides_.stride_of(number) == 1 && !strides_.has_piece(number) &&
+                               wrapping_.never_wraps(number) && lane_scalars_.can_be_computed_at_lane(number);
+  return are_consecutive ? lane_scalars_.at_lane(number, 0, builder) : nullptr;
+}
+
 // The lanes from `before` on, or from the first one, that are below `below`. Both are at most kLanes.
 Value* AddressChecks::lanes_between(Value* before, Value* below, IRBuilder<>& builder) {
   if (!isa_.has_mask_registers) {

@@ -74,6 +74,8 @@ class AddressChecks {
 
   /// Whether the access is a masked vector access, whichever lanes are active.
   bool is_masked_access(Value* pointer, uint64_t bytes);
+  /// Of numbers that are consecutive from lane to lane, whichever lanes are active: what the first lane has. Else null.
+  Value* first_of_consecutive(Value* number, IRBuilder<>& builder);
   /// Whether the guard allows a contiguous part of a consecutive access, whatever the values are at run time.
   bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
 

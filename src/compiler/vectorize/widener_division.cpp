@@ -85,6 +85,38 @@ Value* absolute(Value* value, IRBuilder<>& builder) {
   return builder.CreateBinaryIntrinsic(Intrinsic::abs, value, builder.getFalse());
 }
 
+// Numbers from `first` on, one for each lane, divided by a constant: the first one's remainder and a lane's number are
+// less than a few divisors together.
+Value* divide_consecutive(Value* first, const APInt& divisor, bool is_remainder, IRBuilder<>& builder) {
+  Type* word = builder.getInt32Ty();
+  const uint64_t by = divisor.getZExtValue();
+  Value* constant = builder.getInt32(static_cast<uint32_t>(by));
+  Value* quotient = builder.CreateUDiv(first, constant);
+  Value* rest = builder.CreateSub(first, builder.CreateMul(quotient, constant));
+  Value* sum = builder.CreateAdd(builder.CreateVectorSplat(kLanes, rest), lane_numbers(word));
+  Value* by_lanes = builder.CreateVectorSplat(kLanes, constant);
+  const unsigned num_ends = static_cast<unsigned>((by - 1 + kLanes - 1) / by);  // the most that is added to the quotient
+  if (num_ends <= 2) {
+    if (is_remainder) {
+      // What is less than the divisor wraps.
+      for (unsigned i = 0; i < num_ends; ++i)
+        sum = builder.CreateBinaryIntrinsic(Intrinsic::umin, sum, builder.CreateSub(sum, by_lanes));
+      return sum;
+    }
+    Value* result = builder.CreateVectorSplat(kLanes, quotient);
+    for (unsigned i = 1; i <= num_ends; ++i) {
+      Value* end = builder.CreateVectorSplat(kLanes, builder.getInt32(static_cast<uint32_t>(i * by)));
+      result = builder.CreateSub(result, builder.CreateSExt(builder.CreateICmpUGE(sum, end), result->getType()));
+    }
+    return result;
+  }
+  // The sum is at most 45, so that a reciprocal of 16 bits is exact.
+  Value* factor = ConstantInt::get(sum->getType(), (uint64_t{1} << 16) / by + 1);
+  Value* more = builder.CreateLShr(builder.CreateMul(sum, factor), 16);
+  if (is_remainder) return builder.CreateSub(sum, builder.CreateMul(more, by_lanes));
+  return builder.CreateAdd(builder.CreateVectorSplat(kLanes, quotient), more);
+}
+
 }  // namespace
 
 // Null where LLVM divides.
@@ -92,6 +124,11 @@ Value* Arithmetic::widen_division(BinaryOperator& division, IRBuilder<>& builder
   const unsigned bits = division.getType()->getIntegerBitWidth();
   Value *dividend = division.getOperand(0), *divisor = without_guard(division);
   if (lanes_.is_divergent(divisor)) divisor = division.getOperand(1);
+  if (const auto* constant = dyn_cast<ConstantInt>(divisor);
+      constant && bits == kWord && !is_signed(division) && constant->getValue().ugt(2) &&
+      !constant->getValue().isPowerOf2() && constant->getValue().ult(1u << 31))
+    if (Value* first = checks_.first_of_consecutive(dividend, builder))
+      return divide_consecutive(first, constant->getValue(), is_remainder(division), builder);
   // LLVM divides by constants as it is done here.
   if (bits > kWord || bits < 8 || isa<Constant>(divisor)) return nullptr;
   const bool has_sign = is_signed(division);

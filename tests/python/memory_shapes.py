@@ -746,6 +746,146 @@ def comparisons_of_halves() -> None:
     np.testing.assert_array_equal(z.view(np.uint16), np.where(a < b, a, b).view(np.uint16))
 
 
+# ---- Conditions of the body
+
+
+@check({"dtype": METAL, "members": [1, 3], "bounds": ["on", "off"]})
+def neighbours_within_an_image(dtype: str, members: int, bounds: str) -> None:
+    """A condition proves that they are in the image, so that no guard is left, and some threads do not ask. Around the
+    image nothing can be read."""
+    name, rng = METAL[dtype], np.random.default_rng(members)
+    for (height, width), reach in itertools.product([(5, 37), (9, 64), (3, 100)], [1, 2]):
+        values = rng.integers(0, 100, (height, width, members)).astype(dtype)
+        active = rng.integers(0, 4, (height, width)).astype(np.uint8)
+        body = f"""int x = thread_position_in_grid.x, y = thread_position_in_grid.y, h = s_shape[0], w = s_shape[1];
+            {name} sum = 0;
+            if (active[y * w + x] != 0)
+              for (int dy = -{reach}; dy <= {reach}; ++dy)
+                for (int dx = -{reach}; dx <= {reach}; ++dx) {{
+                  if (x + dx < 0 || x + dx >= w || y + dy < 0 || y + dy >= h) continue;
+                  int at = ((y + dy) * w + x + dx) * {members};
+                  for (int m = 0; m < {members}; ++m) sum = sum * 3 + s[at + m];
+                }}
+            out[y * w + x] = sum;"""
+        expected = np.zeros((height, width), dtype)
+        rows, columns = np.mgrid[:height, :width]
+        for dy, dx in itertools.product(range(-reach, reach + 1), repeat=2):
+            inside = (active != 0) & (rows + dy >= 0) & (rows + dy < height)
+            inside &= (columns + dx >= 0) & (columns + dx < width)
+            near = values[np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)]
+            for m in range(members):
+                with np.errstate(over="ignore"):
+                    more = (expected * np.array(3, dtype) + near[..., m]).astype(dtype)
+                expected = np.where(inside, more, expected)
+        pages = GuardedPages(values.nbytes)
+        for at_end, threadgroup in itertools.product([False, True], [(32, 1, 1), (16, 4, 1)]):
+            inputs = {"s": pages.copy(values, at_end), "active": active}
+            outputs = {"out": ((height, width), dtype)}
+            (out,) = run(body, inputs, outputs, (width, height, 1), threadgroup, bounds=bounds)
+            np.testing.assert_array_equal(out, expected, err_msg=f"{height} x {width}, {reach}, {at_end}")
+
+
+@check({"distance": [0, 1, -1, 30, -7, 2**31 - 40, -(2**31), -40]})
+def columns_below_limits(distance: int) -> None:
+    """Consecutive numbers that may wrap, compared with numbers of all sizes, as with a sign and without."""
+    threads = 200
+    limits = [1, 8, 33, 100, 199, 2**31 - 65, 2**31 - 1]
+    comparisons = [
+        f"{kind}(i + uint({distance})) {operator} {kind}({sign}{limit}u)"
+        for kind in ("uint", "int")
+        for operator in ("<", "<=", ">", ">=")
+        for limit in limits
+        for sign in ("", "-")
+    ]
+    stores = "".join(f" y[i * {len(comparisons)} + {n}] = {c} ? 5 : 9;" for n, c in enumerate(comparisons))
+    (y,) = run(
+        f"uint i = thread_position_in_grid.x;{stores}",
+        {"x": np.zeros(1, np.uint8)},
+        {"y": (threads * len(comparisons), "uint8")},
+        threads,
+    )
+    numbers = (np.arange(threads) + distance) % 2**32
+    expected = []
+    for kind, operator, limit, sign in itertools.product(("uint", "int"), ("<", "<=", ">", ">="), limits, ("", "-")):
+        number, bound = numbers, (-limit if sign else limit) % 2**32
+        if kind == "int":
+            number, bound = (number + 2**31) % 2**32 - 2**31, (bound + 2**31) % 2**32 - 2**31
+        holds = {"<": number < bound, "<=": number <= bound, ">": number > bound, ">=": number >= bound}[operator]
+        expected.append(np.where(holds, 5, 9))
+    np.testing.assert_array_equal(y.reshape(threads, -1), np.stack(expected, 1))
+
+
+@check({"divisor": [3, 5, 7, 12, 15, 17, 20, 31, 33, 100, 720, 65535, 2**31 - 1]})
+def quotients_of_positions(divisor: int) -> None:
+    """Rows and columns of a flat index, which wraps or does not."""
+    for first, threads in itertools.product([0, 17, -9, 10**9, 2**32 - 77], [256, 100]):
+        body = f"""uint i = thread_position_in_grid.x, n = i + uint({first}l);
+            y[2 * i] = n / {divisor}u; y[2 * i + 1] = n % {divisor}u;
+            z[2 * i] = int(n) / {divisor}; z[2 * i + 1] = int(n) % {divisor};"""
+        y, z = run(
+            body, {"x": np.zeros(1, np.uint8)}, {"y": (2 * threads, "uint32"), "z": (2 * threads, "int32")}, threads
+        )
+        n = (np.arange(threads) + first) % 2**32
+        signed = (n + 2**31) % 2**32 - 2**31
+        np.testing.assert_array_equal(y.reshape(-1, 2), np.stack([n // divisor, n % divisor], 1))
+        quotients = np.sign(signed) * (abs(signed) // divisor)
+        np.testing.assert_array_equal(z.reshape(-1, 2), np.stack([quotients, signed - quotients * divisor], 1))
+
+
+# ---- Private arrays that data index
+
+
+@check({"dtype": METAL, "size": [3, 16, 40, 200]})
+def histograms_of_threads(dtype: str, size: int) -> None:
+    """In an array of each thread's own, some of whose indices are outside; its first value is 0."""
+    name, threads, row = METAL[dtype], 100, 30
+    x = np.random.default_rng(size).integers(0, size + 2, (threads, row)).astype(np.uint32)
+    body = f"""uint i = thread_position_in_grid.x; {name} bins[{size}] = {{}};
+        for (int j = 0; j < {row}; ++j) bins[x[i * {row} + j]] += 1;
+        for (int j = 0; j < {size}; ++j) y[i * {size} + j] = bins[j];"""
+    (y,) = run(body, {"x": x}, {"y": (threads * size, dtype)}, threads)
+    counts = np.stack([np.bincount(numbers[numbers < size], minlength=size) for numbers in x])
+    np.testing.assert_array_equal(y.reshape(threads, size), counts.astype(dtype))
+
+
+@check({"dtype": METAL, "size": [5, 16, 30]})
+def insertion_sorts(dtype: str, size: int) -> None:
+    name, threads = METAL[dtype], 70
+    x = np.random.default_rng(size).integers(0, 50, (threads, size)).astype(dtype)
+    body = f"""uint i = thread_position_in_grid.x; {name} sorted[{size}];
+        for (int j = 0; j < {size}; ++j) {{
+            {name} v = x[i * {size} + j];
+            int at = j;
+            for (; at > 0 && sorted[at - 1] > v; --at) sorted[at] = sorted[at - 1];
+            sorted[at] = v;
+        }}
+        for (int j = 0; j < {size}; ++j) y[i * {size} + j] = sorted[j];"""
+    (y,) = run(body, {"x": x}, {"y": (threads * size, dtype)}, threads)
+    np.testing.assert_array_equal(y.reshape(threads, size), np.sort(x, axis=1))
+
+
+@check({"size": [8, 12, 33]})
+def permutations_by_exchanges(size: int) -> None:
+    """Two arrays, of which one becomes registers."""
+    threads = 70
+    x = np.random.default_rng(size).integers(0, 1000, (threads, size)).astype(np.uint32)
+    body = f"""uint i = thread_position_in_grid.x, order[{size}], kept[{size}];
+        for (uint j = 0; j < {size}; ++j) {{ order[j] = j; kept[j] = x[i * {size} + j]; }}
+        for (uint j = {size} - 1; j > 0; --j) {{
+            uint other = kept[j] % (j + 1), last = order[j];
+            order[j] = order[other];
+            order[other] = last;
+        }}
+        for (uint j = 0; j < {size}; ++j) y[i * {size} + j] = order[j];"""
+    (y,) = run(body, {"x": x}, {"y": (threads * size, "uint32")}, threads)
+    expected = np.tile(np.arange(size), (threads, 1))
+    for numbers, order in zip(x, expected, strict=True):
+        for j in range(size - 1, 0, -1):
+            other = numbers[j] % (j + 1)
+            order[j], order[other] = order[other], order[j]
+    np.testing.assert_array_equal(y.reshape(threads, size), expected)
+
+
 def run_checks(names: list[str]) -> list[str]:
     """Runs checks, each of which raises where it finds something; the names of those that have run."""
     for name in names:

@@ -102,7 +102,7 @@ def _kernels_of(path: str) -> dict[str, Maker]:
 
     spec = importlib.util.spec_from_file_location("kernels_of_a_file", path)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
     def make(name: str) -> tuple[Any, dict[str, Any]]:
@@ -131,7 +131,9 @@ def _kernels_of(path: str) -> dict[str, Maker]:
         maker: Any = kiln.metal_kernel if p.dialect == "metal" else kiln.cuda_kernel
         return maker(**described), call
 
-    return {f"{Path(path).parent.name}: {name}": partial(make, name) for name in module.KERNELS}
+    file = Path(path)
+    label = file.parent.name if file.stem == "kernels" else file.stem.replace("_", " ")
+    return {f"{label}: {name}": partial(make, name) for name in module.KERNELS}
 
 
 def _problems(files: Iterable[str]) -> dict[str, Maker]:

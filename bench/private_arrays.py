@@ -178,7 +178,7 @@ y[i] = uint(sum * 1000);""",
 
 def _problem(name: str, body: str) -> Problem:
     random = np.random.default_rng(7)
-    inputs = {"x": random.integers(0, 1 << 31, (THREADS, ROW)).astype(np.uint32)}
+    inputs: dict[str, np.ndarray] = {"x": random.integers(0, 1 << 31, (THREADS, ROW)).astype(np.uint32)}
     if name == "table":
         inputs["f"] = random.random(64, np.float32)
     return Problem(name.replace(" ", "_"), _BEGIN + body, inputs)

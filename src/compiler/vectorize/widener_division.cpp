@@ -95,7 +95,8 @@ Value* divide_consecutive(Value* first, const APInt& divisor, bool is_remainder,
   Value* rest = builder.CreateSub(first, builder.CreateMul(quotient, constant));
   Value* sum = builder.CreateAdd(builder.CreateVectorSplat(kLanes, rest), lane_numbers(word));
   Value* by_lanes = builder.CreateVectorSplat(kLanes, constant);
-  const unsigned num_ends = static_cast<unsigned>((by - 1 + kLanes - 1) / by);  // the most that is added to the quotient
+  const unsigned num_ends =
+      static_cast<unsigned>((by - 1 + kLanes - 1) / by);  // the most that is added to the quotient
   if (num_ends <= 2) {
     if (is_remainder) {
       // What is less than the divisor wraps.

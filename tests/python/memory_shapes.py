@@ -832,6 +832,25 @@ def quotients_of_positions(divisor: int) -> None:
         np.testing.assert_array_equal(z.reshape(-1, 2), np.stack([quotients, signed - quotients * divisor], 1))
 
 
+@check({"type": ["uchar", "ushort", "char"], "added": [6, 250, 65530]})
+def narrow_numbers_of_lanes(type: str, added: int) -> None:
+    """Which wrap at a known lane, extended and compared, or as an index; the first line keeps them narrow."""
+    threads, dtype = 128, {"uchar": np.uint8, "ushort": np.uint16, "char": np.int8}[type]
+    body = f"""uint i = thread_position_in_grid.x, lane = thread_index_in_simdgroup, group = i / 32;
+        group += simd_sum(i * 0);
+        {type} narrow = {type}(lane + {added}u);
+        z[i] = narrow;
+        int k = int(narrow) + int(group);
+        y[2 * i] = k < 100 ? 1 : 2;
+        y[2 * i + 1] = x[uint(k)];"""
+    x = np.random.default_rng(added).integers(0, 1000, 70000).astype(np.uint32)
+    y, z = run(body, {"x": x}, {"y": (2 * threads, "uint32"), "z": (threads, dtype)}, threads, (32, 1, 1))
+    narrow = (np.arange(threads) % 32 + added).astype(dtype)
+    k = narrow.astype(np.int64) + np.arange(threads) // 32
+    np.testing.assert_array_equal(z, narrow)
+    np.testing.assert_array_equal(y.reshape(-1, 2), np.stack([np.where(k < 100, 1, 2), np.where(k >= 0, x[k], 0)], 1))
+
+
 # ---- Private arrays that data index
 
 

@@ -1,10 +1,12 @@
 #include "compiler/vectorize/widener_wrapping.h"
 
+#include <llvm/ADT/Sequence.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/KnownBits.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/vectorize/widener_lane_values.h"
 
@@ -13,9 +15,16 @@ namespace kiln::widening {
 // Sums and casts in a row, of a number whose range is found.
 static constexpr unsigned kRangeDepth = 16;
 
+// Whether they are the first lane's plus so many strides, modulo their size.
+static bool follow_stride(const std::array<APInt, kLanes>& values) {
+  const APInt stride = values[1] - values[0];
+  return all_of(llvm::seq(1u, kLanes), [&](unsigned lane) { return values[lane] - values[lane - 1] == stride; });
+}
+
 // Whether a lane's value is the first lane's plus so many strides, modulo the type's size.
 bool Wrapping::wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen) {
-  if (!flow_.is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value, flow_, layout_)) return true;
+  if (!flow_.is_divergent(value) || is_lane(value)) return true;
+  if (auto values = lane_bits(value, flow_, layout_)) return follow_stride(*values);
   auto* instruction = cast<Instruction>(value);
   if (!seen.insert(instruction).second) return true;
   auto all_operands = [&](auto&& operands) {

@@ -56,9 +56,10 @@ define void @from_the_eighth_on(ptr %y, i32 %first) {
   ret void
 }
 
-; A limit that any number may reach, an extended number, and a piece: as vectors.
+; A limit that any number may reach, extended numbers, of which one wraps in known lanes, and a piece: as vectors.
 ; CHECK-LABEL: define void @others(
 ; CHECK-NOT: icmp {{.*}}<32 x i8>
+; CHECK: icmp ult <32 x i32>
 ; CHECK: icmp ult <32 x i32>
 ; CHECK: icmp ult <32 x i32>
 ; CHECK: icmp ult <32 x i32>
@@ -71,11 +72,17 @@ define void @others(ptr %y, i32 %first, i32 %limit, i16 %narrow) {
   %sum = add i16 %narrow, %lane16
   %extended = zext i16 %sum to i32
   %below.100 = icmp ult i32 %extended, 100
+  %lane8 = trunc i32 %lane to i8
+  %less = add i8 %lane8, -6
+  %wrapped = zext i8 %less to i32
+  %later = add i32 %wrapped, %first
+  %below.90 = icmp ult i32 %later, 90
   %clamped = call i32 @llvm.smax.i32(i32 %x, i32 5)
   %below.30 = icmp ult i32 %clamped, 30
   %a = select i1 %below.any, i8 1, i8 2
   %b = select i1 %below.100, i8 %a, i8 3
-  %c = select i1 %below.30, i8 %b, i8 4
+  %d = select i1 %below.90, i8 %b, i8 5
+  %c = select i1 %below.30, i8 %d, i8 4
   %at = zext i32 %lane to i64
   %to = getelementptr i8, ptr %y, i64 %at
   store i8 %c, ptr %to

@@ -28,9 +28,16 @@ constexpr uint64_t kMostFilled = 8;
 
 constexpr const char* kPass = "interleaved-variables";
 
+// A fill of a variable, whose elements of so many bytes lie interleaved now.
+struct Fill {
+  MemSetInst* fill;
+  uint64_t element;
+};
+
 class Interleaver {
  public:
-  explicit Interleaver(AllocaInst& variable) : variable_(variable), layout_(variable.getDataLayout()) {}
+  Interleaver(AllocaInst& variable, SmallVectorImpl<Fill>& fills)
+      : variable_(variable), layout_(variable.getDataLayout()), all_fills_(fills) {}
 
   bool run() {
     const std::optional<TypeSize> bytes = variable_.getAllocationSize(layout_);
@@ -115,21 +122,6 @@ class Interleaver {
     });
   }
 
-  // A loop before the instruction.
-  static void repeat(Instruction& before, uint64_t count, function_ref<void(Value*)> iteration, IRBuilder<>& builder) {
-    BasicBlock *entry = before.getParent(), *after = SplitBlock(entry, &before);
-    BasicBlock* body = BasicBlock::Create(before.getContext(), "fill", entry->getParent(), after);
-    entry->getTerminator()->setSuccessor(0, body);
-    builder.SetInsertPoint(body);
-    PHINode* i = builder.CreatePHI(builder.getInt64Ty(), 2);
-    iteration(i);
-    Value* next = builder.CreateAdd(i, builder.getInt64(1), "", /*HasNUW=*/true);
-    BranchInst* back = builder.CreateCondBr(builder.CreateICmpULT(next, builder.getInt64(count)), body, after);
-    never_unroll(*back);
-    i->addIncoming(builder.getInt64(0), entry);
-    i->addIncoming(next, body);
-  }
-
   void replace(uint64_t bytes) {
     IRBuilder<> builder(&variable_);
     Type* byte = builder.getInt8Ty();
@@ -154,28 +146,13 @@ class Interleaver {
     for (LoadInst* load : loads_) load->setAlignment(std::min(load->getAlign(), Align(element_)));
     for (StoreInst* store : stores_) store->setAlignment(std::min(store->getAlign(), Align(element_)));
     variable_.replaceAllUsesWith(own);
-    for (MemSetInst* fill : fills_) {
-      builder.SetInsertPoint(fill);
-      Type* number = builder.getIntNTy(static_cast<unsigned>(element_) * 8);
-      const APInt value =
-          APInt::getSplat(number->getIntegerBitWidth(), cast<ConstantInt>(fill->getValue())->getValue());
-      const uint64_t count = cast<ConstantInt>(fill->getLength())->getZExtValue() / element_;
-      auto store = [&](Value* i) {
-        Value* offset = builder.CreateMul(i, builder.getInt64(element_ * kLanes));
-        builder.CreateAlignedStore(ConstantInt::get(number, value), builder.CreateGEP(byte, fill->getDest(), offset),
-                                   Align(element_));
-      };
-      if (count > kMostFilled)
-        repeat(*fill, count, store, builder);
-      else
-        for (uint64_t i = 0; i < count; ++i) store(builder.getInt64(i));
-      fill->eraseFromParent();
-    }
+    for (MemSetInst* fill : fills_) all_fills_.push_back({fill, element_});
     variable_.eraseFromParent();
   }
 
   AllocaInst& variable_;
   const DataLayout& layout_;
+  SmallVectorImpl<Fill>& all_fills_;
   uint64_t element_ = 0;  // bytes
   bool has_variable_index_ = false;
   SmallVector<GetElementPtrInst*> addresses_;
@@ -185,6 +162,39 @@ class Interleaver {
   SmallVector<MemSetInst*> fills_;
 };
 
+// A loop before the instruction.
+void repeat(Instruction& before, uint64_t count, function_ref<void(Value*)> iteration, IRBuilder<>& builder) {
+  BasicBlock *entry = before.getParent(), *after = SplitBlock(entry, &before);
+  BasicBlock* body = BasicBlock::Create(before.getContext(), "fill", entry->getParent(), after);
+  entry->getTerminator()->setSuccessor(0, body);
+  builder.SetInsertPoint(body);
+  PHINode* i = builder.CreatePHI(builder.getInt64Ty(), 2);
+  iteration(i);
+  Value* next = builder.CreateAdd(i, builder.getInt64(1), "", /*HasNUW=*/true);
+  BranchInst* back = builder.CreateCondBr(builder.CreateICmpULT(next, builder.getInt64(count)), body, after);
+  never_unroll(*back);
+  i->addIncoming(builder.getInt64(0), entry);
+  i->addIncoming(next, body);
+}
+
+void expand(const Fill& fill) {
+  IRBuilder<> builder(fill.fill);
+  Type* number = builder.getIntNTy(static_cast<unsigned>(fill.element) * 8);
+  const APInt byte = cast<ConstantInt>(fill.fill->getValue())->getValue();
+  Constant* value = ConstantInt::get(number, APInt::getSplat(number->getIntegerBitWidth(), byte));
+  const uint64_t count = cast<ConstantInt>(fill.fill->getLength())->getZExtValue() / fill.element;
+  auto store = [&](Value* i) {
+    Value* offset = builder.CreateMul(i, builder.getInt64(fill.element * kLanes));
+    Value* to = builder.CreateGEP(builder.getInt8Ty(), fill.fill->getDest(), offset);
+    builder.CreateAlignedStore(value, to, Align(fill.element));
+  };
+  if (count > kMostFilled)
+    repeat(*fill.fill, count, store, builder);
+  else
+    for (uint64_t i = 0; i < count; ++i) store(builder.getInt64(i));
+  fill.fill->eraseFromParent();
+}
+
 }  // namespace
 
 bool interleave_variables(Function& function) {
@@ -192,7 +202,10 @@ bool interleave_variables(Function& function) {
   for (Instruction& instruction : instructions(function))
     if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
   bool has_changed = false;
-  for (AllocaInst* variable : variables) has_changed |= Interleaver(*variable).run();
+  SmallVector<Fill> fills;
+  for (AllocaInst* variable : variables) has_changed |= Interleaver(*variable, fills).run();
+  // Loops come last: they end the block of the variables.
+  for (const Fill& fill : fills) expand(fill);
   return has_changed;
 }
 

@@ -54,8 +54,9 @@ class RolledLoops {
     SmallPtrSet<const Loop*, 8> around;
     bool stays = false;
     SmallVector<Instruction*> addresses{&array};
-    while (!addresses.empty())
-      for (User* user : addresses.pop_back_val()->users()) {
+    while (!addresses.empty()) {
+      Instruction* followed = addresses.pop_back_val();
+      for (User* user : followed->users()) {
         auto* instruction = cast<Instruction>(user);
         if (auto* address = dyn_cast<GetElementPtrInst>(instruction)) {
           if (!address->hasAllConstantIndices()) {
@@ -68,11 +69,14 @@ class RolledLoops {
         } else if (isa<SelectInst>(instruction)) {
           addresses.push_back(instruction);  // a guard
         } else if (const auto* store = dyn_cast<StoreInst>(instruction)) {
-          if (isa<AllocaInst>(store->getValueOperand())) return;
-        } else if (!isa<LoadInst, IntrinsicInst>(instruction)) {
-          return;
+          stays |= store->getValueOperand() == followed;
+        } else if (isa<PHINode>(instruction)) {
+          return;  // a pointer that walks, which unrolling makes an index
+        } else {
+          stays |= !isa<LoadInst, IntrinsicInst>(instruction);
         }
       }
+    }
     if (around.empty()) return;
     stays |= any_of(unrolled, [&](Loop* loop) { return !has_known_length(*loop); });
     if (stays)

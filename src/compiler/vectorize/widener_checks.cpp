@@ -307,8 +307,8 @@ std::optional<RangeCheck> AddressChecks::check_range(Value* pointer, Value* allo
 Value* AddressChecks::check_inactive_lanes(Value* pointer, Value* base, const AccessShape& shape,
                                            IRBuilder<>& builder) {
   if (Value* is_inside = argument_bounds_.contain(pointer, base, shape.reach + shape.bytes, builder)) return is_inside;
-  if (!shape.is_exact) return lanes_.all_active(builder);
-  // All that is accessed is between an element of the first lane and one of the last.
+  // Of lanes with a stride all that is accessed is between an element of the first lane and one of the last.
+  if (!strides_.stride_of(pointer)) return lanes_.all_active(builder);
   Value* ends = builder.getInt32(uint32_t{1} | uint32_t{1} << (kLanes - 1));
   return builder.CreateICmpEQ(builder.CreateAnd(lanes_.mask_bits(builder), ends), ends);
 }

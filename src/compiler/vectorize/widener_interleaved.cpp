@@ -254,8 +254,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     by_index[indices.back()] = member.access;
   }
   const bool is_complete = !is_contained(by_index, nullptr);
-  // Without a bounds check the array may end with the last lane's last member. All lanes are active then, and what is
-  // between their members is in the array, too.
+  // Without a bounds check the array may end with the last lane's last member. What the check covers is in the array.
   const bool is_checked = allowed && lanes_.is_divergent(allowed);
   const uint64_t last = *llvm::max_element(indices);
   const uint64_t num_elements = is_checked ? step * kLanes : step * (kLanes - 1) + last + 1;

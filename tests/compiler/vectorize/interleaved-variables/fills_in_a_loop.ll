@@ -36,3 +36,23 @@ define float @few(i64 %i) {
   %r = load float, ptr %at
   ret float %r
 }
+
+; The second variable is one of the first block still, where all of them are before any loop.
+; CHECK-LABEL: define float @two(
+; CHECK: alloca [2048 x i8], align 64
+; CHECK: alloca [4096 x i8], align 64
+; CHECK: br label %fill
+; CHECK-NOT: alloca
+; CHECK: ret float
+define float @two(i64 %i) {
+  %w = alloca [16 x float], align 4
+  call void @llvm.memset.p0.i64(ptr %w, i8 0, i64 64, i1 false)
+  %v = alloca [32 x float], align 4
+  call void @llvm.memset.p0.i64(ptr %v, i8 0, i64 128, i1 false)
+  %at = getelementptr float, ptr %w, i64 %i
+  %a = load float, ptr %at
+  %to = getelementptr float, ptr %v, i64 %i
+  %b = load float, ptr %to
+  %r = fadd float %a, %b
+  ret float %r
+}

@@ -30,6 +30,30 @@ done:
   ret float %sum
 }
 
+; A pointer that walks is an index once the loop is unrolled.
+define float @walked(ptr %x) {
+entry:
+  %a = alloca [16 x float]
+  %end = getelementptr [16 x float], ptr %a, i64 0, i64 16
+  br label %loop
+loop:
+  %p = phi ptr [ %a, %entry ], [ %next, %loop ]
+  %q = phi ptr [ %x, %entry ], [ %more, %loop ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %loop ]
+  %at = getelementptr [16 x float], ptr %a, i64 0, i64 %k
+  %v = load float, ptr %at
+  %w = load float, ptr %q
+  %sum = fadd float %v, %w
+  store float %sum, ptr %p
+  %next = getelementptr float, ptr %p, i64 1
+  %more = getelementptr float, ptr %q, i64 1
+  %k.next = add i64 %k, 1
+  %c = icmp ult i64 %k.next, 16
+  br i1 %c, label %loop, label %done
+done:
+  ret float %sum
+}
+
 declare i64 @llvm.smax.i64(i64, i64)
 
 ; One array is indexed by data, and the loop is needed for the other.

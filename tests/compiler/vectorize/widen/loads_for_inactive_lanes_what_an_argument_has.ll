@@ -100,4 +100,30 @@ end:
   ret void
 }
 
+; The last element of a pattern is not the last lane's: all lanes must be active.
+; CHECK-LABEL: define void @pattern(
+; CHECK: {{^}}then:
+; CHECK: icmp eq i32 %{{.+}}, -1
+; CHECK: {{^}}row:
+; CHECK: load <8 x float>
+define void @pattern(ptr %launch, ptr %x, ptr %y, i64 %at, i32 %width, i32 %lanes) {
+  %lane = call i32 @__kiln_lane()
+  %from = getelementptr float, ptr %y, i32 %lane
+  %some = load float, ptr %from
+  %is.wanted = fcmp ogt float %some, 0.5
+  br i1 %is.wanted, label %then, label %end
+then:
+  %quarter = lshr i32 %lane, 2
+  %three = mul i32 %quarter, 3
+  %place = and i32 %three, 7
+  %wide = zext i32 %place to i64
+  %i = add i64 %at, %wide
+  %p = getelementptr float, ptr %x, i64 %i
+  %v = load float, ptr %p
+  store float %v, ptr %from
+  br label %end
+end:
+  ret void
+}
+
 !0 = !{}

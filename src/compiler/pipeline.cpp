@@ -350,11 +350,12 @@ namespace {
 struct Vectorized {
   std::string refusal;  // empty: it is done
   std::vector<ConvergencePoint> points;
-  bool halves_share = false;  // pairs of simdgroups are computed together (workgroup/thread_coarsening.h)
+  bool is_by_simdgroups = false;  // a function for one simdgroup of a threadgroup, not for rows of threads in x
+  bool halves_share = false;      // pairs of simdgroups are computed together (workgroup/thread_coarsening.h)
 };
 
 // Makes kGroupFunction of a copy of the body, which calls it for one lane.
-Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
+Function& add_group(Pipeline& pipeline, Module& module, const VectorIsa& vector_isa, Vectorized& result) {
   const KernelUnit& unit = pipeline.request().unit;
   ValueToValueMapTy map;
   Function* copy = CloneFunction(module.getFunction(kBodyFunction), map);
@@ -362,16 +363,19 @@ Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
   // Before any optimization: a copy of a call must still say which instance it is.
   result.points =
       pipeline.run("convergence-points", *copy, [&] { return number_convergence_points(*copy, LoopEnds::kKept); });
+  // Short rows would leave most lanes without a thread. Of rows of 16 threads half have one, and without mask registers
+  // rows that threads walk are accessed so much faster from one row of threads.
+  const bool pays = unit.form.rows_are_short && (unit.form.row_threads < kLanes / 2 || vector_isa.has_mask_registers);
+  result.is_by_simdgroups = !result.points.empty() || pays;
   // A CpuSimdgroupFunction; or one with RowParameter's numbers.
-  const bool has_points = !result.points.empty();
   Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
-  SmallVector<Type*> own =
-      has_points ? SmallVector<Type*>{pointer, number, number} : SmallVector<Type*>{number, number, number, number};
+  SmallVector<Type*> own = result.is_by_simdgroups ? SmallVector<Type*>{pointer, number, number}
+                                                   : SmallVector<Type*>{number, number, number, number};
   Function& group = add_caller(*copy, kGroupFunction, own, unit);
   pipeline.run("inline-body", module, [&] { inline_into_callers(module, {copy}); });
   // Without convergence points a row does not belong to one threadgroup: neighbours' rows may be run as one.
   pipeline.run("positions", group,
-               [&] { lower_positions(group, unit.form, has_points, unit.dialect == Dialect::kCuda); });
+               [&] { lower_positions(group, unit.form, result.is_by_simdgroups, unit.dialect == Dialect::kCuda); });
   // LLVM would make a call for each element of a vector of bfloats.
   pipeline.run("bfloat-conversions", group, [&] { remove_bfloat(group); });
   return group;
@@ -451,7 +455,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     pipeline.run_llvm(kUnrollMarked, group);
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
-  const bool may_coarsen = unit.form.rows_are_simdgroup_pairs && !has_points;
+  const bool may_coarsen = unit.form.rows_are_simdgroup_pairs && !result.is_by_simdgroups;
   if (!has_points && !may_coarsen)
     remark("thread-coarsening", group,
            unit.form.rows_are_simdgroups
@@ -523,7 +527,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   auto is_output = [&](uint64_t argument) {
     return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
   };
-  const WidenOptions options{vector_isa, unit.form.simdgroups_are_full && has_points, result.points,
+  const WidenOptions options{vector_isa, unit.form.simdgroups_are_full && result.is_by_simdgroups, result.points,
                              offsetof(CpuLaunch, is_alone), is_output};
   return pipeline.run("widen", group, [&] { return widen(group, functions, options); });
 }
@@ -541,7 +545,7 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine,
     result.refusal = kSpinLoop;
   Function* group = nullptr;
   if (result.refusal.empty()) {
-    group = &add_group(pipeline, module, result);
+    group = &add_group(pipeline, module, vector_isa, result);
     if (!takes_long_bodies) result.refusal = refuse_by_length(*group);
     if (result.refusal.empty()) {
       result.refusal = vectorize_group(pipeline, *group, result, vector_isa, takes_long_bodies);
@@ -762,10 +766,10 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
   output.engine = "simd";
   output.reason = pipeline.request().target.engine == "simd-always" ? "KILN_CPU_ENGINE asks for it" : "the default";
   Function &group = *module.getFunction(kGroupFunction), &body = *module.getFunction(kBodyFunction);
-  const bool has_points = !vectorized.points.empty();
-  if (has_points || !may_mix_engines(body, unit)) pipeline.erase(body);
-  const bool knows_row = !has_points && !group.getArg(kRowOfCall)->use_empty();
-  if (unit.form.rows_are_simdgroup_pairs && !has_points)
+  const bool is_by_simdgroups = vectorized.is_by_simdgroups;
+  if (is_by_simdgroups || !may_mix_engines(body, unit)) pipeline.erase(body);
+  const bool knows_row = !is_by_simdgroups && !group.getArg(kRowOfCall)->use_empty();
+  if (unit.form.rows_are_simdgroup_pairs && !is_by_simdgroups)
     pipeline.run("half-offset", group, [&] { lower_half_offset(group, group.getArg(kHalfOffset)); });
   output.threadgroup_memory_bytes = pipeline.run("threadgroup-memory", module, [&] {
     return lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
@@ -777,7 +781,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
   // Otherwise spilled registers would lie across cache lines.
   group.addFnAttr("stackrealign");
   group.setDoesNotFreeMemory();
-  if (!has_points) {
+  if (!is_by_simdgroups) {
     lower_rows(pipeline, group, vectorized.halves_share, has_atomics, knows_row, output, vector_isa);
   } else {
     output.kind = CpuImageKind::kSimdgroups;

@@ -14,6 +14,10 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   for (size_t d = 0; d < 3; ++d) divisor *= std::gcd(grid[d], threads(d));
   form.simdgroups_are_full = divisor > 0 && divisor % kSimdgroupSize == 0;
   const bool is_row = threads(1) == 1 && threads(2) == 1;
+  // Of other lengths a thread's row and place take a division, and rows that threads walk begin at places that no
+  // register has together: bodies that access memory for the most part are slower.
+  const int64_t row_of_grid = grid[0];
+  form.rows_are_short = !is_row && row_of_grid > 0 && (row_of_grid <= 4 || row_of_grid == 8 || row_of_grid == 16);
   // Powers of two, so that there are few.
   auto count_of = [](int64_t threads) {
     const auto count = static_cast<uint32_t>(threads / kSimdgroupSize);
@@ -54,9 +58,14 @@ LaunchExtents example_of(const LaunchForm& form) {
   const int64_t count = form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_simdgroup_pairs;
   if (const int64_t row = form.row_threads) {
     const Extent3 rectangle{row, count * kSimdgroupSize / row, 1};
-    return {rectangle, rectangle};
+    const bool has_neighbours = !form.rows_are_short && row <= kSimdgroupSize / 2;
+    return {{has_neighbours ? kSimdgroupSize : row, rectangle[1], 1}, rectangle};
   }
   if (!form.rows_are_simdgroups) {
+    if (form.rows_are_short) {
+      const Extent3 rows = form.simdgroups_are_full ? Extent3{3, 32, 1} : Extent3{3, 2, 1};
+      return {rows, rows};
+    }
     if (!form.simdgroups_are_full) return {};
     constexpr Extent3 kRowsOfAnyLength{24, 4, 1};
     return {kRowsOfAnyLength, kRowsOfAnyLength};

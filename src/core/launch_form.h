@@ -33,6 +33,9 @@ struct LaunchForm {
   // rows of one plane: how many threads. Of 64, 128, 256 or 512 as well if `simdgroups` is known. Else 0. Code is made
   // for that where threads may work together; where they do not, for rows of 2 to 16 threads.
   uint32_t row_threads = 0;
+  // Whether the grid has 1 to 4, 8 or 16 threads in x, and its threadgroups several rows of them. Code for a CPU is
+  // made for that where threads do not work together: a simdgroup has threads of several rows then.
+  bool rows_are_short = false;
   // Whether all threadgroups are equal and a GPU's hardware has their positions: has_even_threadgroups(). Code for a
   // GPU is made for that; for a CPU, where threads may wait for one another and simdgroups are full.
   bool threadgroups_are_even = false;
@@ -61,10 +64,11 @@ struct LaunchForm {
   /// A number that no other form has. The counts of simdgroups and of a row's threads are 0 or powers of two; those of
   /// threads have 11 bits.
   constexpr uint64_t packed() const {
-    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row, are_even, are_plain, known] = *this;
-    const auto flags =
-        static_cast<uint64_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
-                              in_pairs << 6 | are_even << 7 | are_plain << 8 | std::bit_width(in_row) << 9);
+    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row, are_short, are_even, are_plain, known] =
+        *this;
+    const auto flags = static_cast<uint64_t>(in_simdgroups | is_one_row << 1 | are_full << 2 |
+                                             std::bit_width(count) << 3 | in_pairs << 6 | are_even << 7 |
+                                             are_plain << 8 | std::bit_width(in_row) << 9 | are_short << 13);
     return flags | uint64_t{known[0]} << 16 | uint64_t{known[1]} << 27 | uint64_t{known[2]} << 38;
   }
 };

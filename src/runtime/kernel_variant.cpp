@@ -83,11 +83,14 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
             .threadgroups_are_even = has_even_threadgroups(call.grid, call.threadgroup),
             .arrays_are_plain = has_plain_arrays(call)};
   if (!prefers_simd(context_.cpu().spec())) return {};
+  const bool work_together = cooperation_.waits_at_barriers || cooperation_.has_collectives;
+  const bool rows_are_short = form.rows_are_short && !work_together;
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
           .rows_are_simdgroup_pairs = !cooperation_.waits_at_barriers && form.rows_are_simdgroup_pairs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
-          .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
+          .simdgroups_are_full = (cooperation_.has_collectives || rows_are_short) && form.simdgroups_are_full,
           .row_threads = row_threads_for_code(form),
+          .rows_are_short = rows_are_short,
           .threadgroups_are_even = cooperation_.waits_at_barriers && form.simdgroups_are_full &&
                                    has_even_threadgroups(call.grid, call.threadgroup)};
 }

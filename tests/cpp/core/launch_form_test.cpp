@@ -14,12 +14,12 @@ std::vector<LaunchForm> every_form() {
   std::vector<LaunchForm> forms;
   constexpr std::array<std::array<uint16_t, 3>, 5> kThreads = {
       {{0, 0, 0}, {1, 1, 1}, {1024, 1, 1}, {1, 1024, 1}, {1, 1, 1024}}};
-  for (unsigned bits = 0; bits < 64; ++bits)
+  for (unsigned bits = 0; bits < 128; ++bits)
     for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
       for (uint32_t row : {0, 2, 4, 8, 16, 32, 64, 128, 256, 512})
         for (const auto& threads : kThreads)
           forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row,
-                           (bits & 16) != 0, (bits & 32) != 0, threads});
+                           (bits & 64) != 0, (bits & 16) != 0, (bits & 32) != 0, threads});
   return forms;
 }
 
@@ -34,13 +34,17 @@ TEST(LaunchForm, OnlyTheDefaultIsGeneral) {
 }
 
 TEST(LaunchForm, DescribesALaunch) {
+  EXPECT_TRUE(launch_form({7, 1, 1}, {7, 1, 1}).is_general());
+  EXPECT_TRUE(launch_form({17, 5, 1}, {17, 5, 1}).is_general());
   EXPECT_TRUE(launch_form({7, 5, 1}, {7, 5, 1}).is_general());
+  EXPECT_EQ(launch_form({3, 5, 1}, {3, 5, 1}), (LaunchForm{.rows_are_short = true}));
+  EXPECT_EQ(launch_form({16, 1, 3}, {8, 1, 3}), (LaunchForm{.rows_are_short = true}));
   EXPECT_EQ(launch_form({256, 1, 1}, {256, 1, 1}), (LaunchForm{true, true, 8, true, true}));
   EXPECT_EQ(launch_form({96, 1, 1}, {96, 1, 1}), (LaunchForm{true, false, 0, true, true}));
   // The last threadgroup of a row is smaller.
   EXPECT_EQ(launch_form({100, 1, 1}, {64, 1, 1}), (LaunchForm{true, true, 2, false, false}));
   // Simdgroups of several rows.
-  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8}));
+  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8, true}));
   EXPECT_EQ(launch_form({64, 64, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
   EXPECT_EQ(launch_form({64, 64, 1}, {32, 8, 1}), (LaunchForm{true, false, 8, false, true, 32}));
   // Rows of several simdgroups, if there are 2, 4, 8, 16 or 32 in all.
@@ -55,8 +59,8 @@ TEST(LaunchForm, DescribesALaunch) {
   EXPECT_EQ(launch_form({64, 20, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
   EXPECT_EQ(launch_form({64, 21, 1}, {16, 16, 1}), (LaunchForm{}));
   // Not of a power of two, or in several planes.
-  EXPECT_EQ(launch_form({16, 12, 1}, {16, 12, 1}), (LaunchForm{false, false, 0, false, true, 16}));
-  EXPECT_EQ(launch_form({16, 4, 4}, {16, 4, 4}), (LaunchForm{false, false, 0, false, true, 16}));
+  EXPECT_EQ(launch_form({16, 12, 1}, {16, 12, 1}), (LaunchForm{false, false, 0, false, true, 16, true}));
+  EXPECT_EQ(launch_form({16, 4, 4}, {16, 4, 4}), (LaunchForm{false, false, 0, false, true, 16, true}));
 }
 
 TEST(LaunchForm, EvenThreadgroupsHaveTheHardwaresPositions) {
@@ -71,8 +75,15 @@ TEST(LaunchForm, EvenThreadgroupsHaveTheHardwaresPositions) {
 }
 
 TEST(LaunchForm, AnExampleHasItsForm) {
-  for (const Extent3& grid :
-       {Extent3{1, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 3, 1}, {100, 1, 1}, {8, 4, 1}, {48, 48, 2}, {2048, 2, 2}})
+  for (const Extent3& grid : {Extent3{1, 1, 1},
+                              {64, 1, 1},
+                              {96, 1, 1},
+                              {128, 3, 1},
+                              {100, 1, 1},
+                              {8, 4, 1},
+                              {3, 64, 1},
+                              {48, 48, 2},
+                              {2048, 2, 2}})
     for (const Extent3& threadgroup : {Extent3{1, 1, 1},
                                        {32, 1, 1},
                                        {64, 1, 1},

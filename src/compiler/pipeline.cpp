@@ -658,7 +658,8 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   pipeline.run(optional("order-stores"), row, [&] { split_stores_in_order(row, vector_isa); });
 }
 
-// Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
+// Lanes exchange values, or are threads of short rows, and none waits for another simdgroup: a function for one
+// simdgroup.
 void lower_simdgroup(Pipeline& pipeline, Function& group) {
   optimize(pipeline, *group.getParent());
   hoist_checks(pipeline, optional("loop-versioning"), LoopVersioningPass(kFewestRows), group);

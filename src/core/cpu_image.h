@@ -26,7 +26,7 @@ inline constexpr uint32_t kCpuImageVersion = 15;
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
   kCoroutines = 1,  // threads wait for one another: one coroutine a thread, driven by the target
-  kSimdgroups = 2,  // the same, but for a simdgroup: it waits at barriers only
+  kSimdgroups = 2,  // the same, but for a simdgroup: it waits at barriers only, if there are any
 };
 
 struct CpuImageHeader {

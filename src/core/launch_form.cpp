@@ -6,6 +6,24 @@
 
 namespace kiln {
 
+namespace {
+
+// Of other lengths a thread's row and place take a division, and rows that threads walk begin at places that no
+// register has together: bodies that access memory for the most part are slower.
+bool is_short(int64_t row) { return (row > 0 && row <= 4) || row == 8 || row == 16; }
+
+}  // namespace
+
+Extent3 threadgroup_of_short_rows(const Extent3& grid, const Extent3& threadgroup) {
+  // Enough for what a threadgroup costs, and few enough for many processors.
+  constexpr int64_t kThreads = 128;
+  int64_t threads = 1;
+  for (size_t d = 0; d < 3; ++d) threads *= std::min(grid[d], threadgroup[d]);
+  if (!is_short(grid[0]) || (grid[1] <= 1 && grid[2] <= 1) || threads <= 0 || threads >= kThreads) return threadgroup;
+  const int64_t rows = std::min(grid[1], kThreads / grid[0]);
+  return {grid[0], rows, rows == grid[1] ? std::min(grid[2], kThreads / (grid[0] * rows)) : 1};
+}
+
 LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   auto threads = [&](size_t d) { return std::min(grid[d], threadgroup[d]); };
   LaunchForm form;
@@ -14,10 +32,9 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   for (size_t d = 0; d < 3; ++d) divisor *= std::gcd(grid[d], threads(d));
   form.simdgroups_are_full = divisor > 0 && divisor % kSimdgroupSize == 0;
   const bool is_row = threads(1) == 1 && threads(2) == 1;
-  // Of other lengths a thread's row and place take a division, and rows that threads walk begin at places that no
-  // register has together: bodies that access memory for the most part are slower.
-  const int64_t row_of_grid = grid[0];
-  form.rows_are_short = !is_row && row_of_grid > 0 && (row_of_grid <= 4 || row_of_grid == 8 || row_of_grid == 16);
+  // A threadgroup costs as much as some simdgroups of a short body.
+  constexpr int64_t kFewestThreads = 64;
+  form.rows_are_short = !is_row && is_short(grid[0]) && threads(0) * threads(1) * threads(2) >= kFewestThreads;
   // Powers of two, so that there are few.
   auto count_of = [](int64_t threads) {
     const auto count = static_cast<uint32_t>(threads / kSimdgroupSize);
@@ -63,7 +80,7 @@ LaunchExtents example_of(const LaunchForm& form) {
   }
   if (!form.rows_are_simdgroups) {
     if (form.rows_are_short) {
-      const Extent3 rows = form.simdgroups_are_full ? Extent3{3, 32, 1} : Extent3{3, 2, 1};
+      const Extent3 rows = form.simdgroups_are_full ? Extent3{3, 32, 1} : Extent3{3, 22, 1};
       return {rows, rows};
     }
     if (!form.simdgroups_are_full) return {};

@@ -27,14 +27,15 @@ struct LaunchForm {
   // multiple of the threadgroup's x, which is one of 32. Code for a GPU is made for that.
   bool is_one_row = false;
   // Whether each simdgroup of a launch has 32 threads. Code is made for that where threads of a simdgroup may work
-  // together.
+  // together, or rows are short.
   bool simdgroups_are_full = false;
   // Where all threadgroups of a launch have several rows of 2, 4, 8, 16 or 32 threads in x, and a simdgroup is whole
   // rows of one plane: how many threads. Of 64, 128, 256 or 512 as well if `simdgroups` is known. Else 0. Code is made
   // for that where threads may work together; where they do not, for rows of 2 to 16 threads.
   uint32_t row_threads = 0;
-  // Whether the grid has 1 to 4, 8 or 16 threads in x, and its threadgroups several rows of them. Code for a CPU is
-  // made for that where threads do not work together: a simdgroup has threads of several rows then.
+  // Whether the grid has 1 to 4, 8 or 16 threads in x, and its threadgroups several rows and at least 64 threads. Code
+  // for a CPU is made for that where threads do not work together: a simdgroup has threads of several rows then (of 16
+  // threads, on processors with mask registers).
   bool rows_are_short = false;
   // Whether all threadgroups are equal and a GPU's hardware has their positions: has_even_threadgroups(). Code for a
   // GPU is made for that; for a CPU, where threads may wait for one another and simdgroups are full.
@@ -75,6 +76,10 @@ struct LaunchForm {
 
 /// All but whether threadgroups are even and arrays plain.
 LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup);
+
+/// A threadgroup of some 128 threads, of several rows, in place of one of fewer threads, where the grid's rows are
+/// short. Otherwise the same.
+Extent3 threadgroup_of_short_rows(const Extent3& grid, const Extent3& threadgroup);
 
 /// Whether the grid is a multiple of its threadgroups, and threadgroups and threads have positions that fit into those
 /// of NVIDIA's hardware (65,535 threadgroups in y and z, 64 threads in z).

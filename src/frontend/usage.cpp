@@ -408,6 +408,7 @@ KernelText::KernelText(std::string header, std::string body, KernelFiles files)
       if (t.is_identifier()) identifiers_.emplace_back(t.text);
       if (t.is("##")) pastes_tokens_ = true;
     }
+    if (text.find("%:%:") != std::string_view::npos) pastes_tokens_ = true;  // the same
     for (const IncludeName& include : include_names(text, tokens)) included_names_.emplace_back(include.name);
   };
   auto add_definitions = [&](std::string_view text) {

@@ -62,6 +62,17 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
   cooperation_ = cooperation_of(spec_.dialect, text_);
+  // Threads that read what others write meanwhile may wait for those of other threadgroups. Names that the language
+  // keeps for itself may be anything.
+  sees_threadgroups_ = spec_.dialect != Dialect::kMetal || !spec_.part.is_whole() || spec_.atomic_outputs ||
+                       cooperation_ != Cooperation() ||
+                       std::ranges::any_of(text_.identifiers(), [](std::string_view name) {
+                         return name == "threadgroup" || name == "volatile" || name.starts_with("__") ||
+                                name.find("atomic") != std::string_view::npos ||
+                                std::ranges::any_of(kAttributes, [&](const AttributeRow& attribute) {
+                                  return attribute.knows_threadgroups && attribute.name == name;
+                                });
+                       });
   may_specialize_ = spec_.compile_options.specialize.value_or(settings().specialize);
   specializes_ = may_specialize_ && std::ranges::any_of(text_.identifiers(), ends_like_a_shape);
   knows_threadgroups_ = may_specialize_ && spec_.dialect == Dialect::kMetal &&
@@ -176,7 +187,8 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
       source = binary.value->source;
     else
       log(LogCategory::kCache, spec_.name, ": memory hit, by another kernel with the same text");
-    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes);
+    if (Recording* recording = context_.recording())
+      recording->add(spec_, call, knows_shapes, threadgroup_of_launch(call));
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
       throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,

@@ -126,6 +126,10 @@ class KernelObject {
   const std::string& input_name(const Call& call, size_t i) const { return input_names(call)[i]; }
   const std::string& output_name(const Call& call, size_t i) const { return output_names(call)[i]; }
 
+  /// The threadgroup that a launch runs with: the call's, or another one where no thread sees the difference and short
+  /// rows of the grid share simdgroups in it.
+  Extent3 threadgroup_of_launch(const Call& call) const;
+
   void record(const LaunchRecord& record) { history_.add(record); }
   Context& context() const { return context_; }
 
@@ -191,6 +195,7 @@ class KernelObject {
   bool may_specialize_ = false;      // on what a launch has
   bool specializes_ = false;         // on shapes
   bool knows_threadgroups_ = false;  // code is made for the threads of a threadgroup
+  bool sees_threadgroups_ = true;    // threads know in which threadgroup they are, or work together
   Cooperation cooperation_;
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key

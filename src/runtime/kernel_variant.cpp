@@ -73,8 +73,15 @@ uint32_t KernelObject::row_threads_for_code(const LaunchForm& form) const {
   return form.row_threads <= most ? form.row_threads : 0;
 }
 
+Extent3 KernelObject::threadgroup_of_launch(const Call& call) const {
+  if (sees_threadgroups_ || traits_of(call.device).form_use != FormUse::kSimdgroups ||
+      !prefers_simd(context_.cpu().spec()))
+    return call.threadgroup;
+  return threadgroup_of_short_rows(call.grid, call.threadgroup);
+}
+
 LaunchForm KernelObject::form_for_code(const Call& call) const {
-  LaunchForm form = launch_form(call.grid, call.threadgroup);
+  LaunchForm form = launch_form(call.grid, threadgroup_of_launch(call));
   // NVRTC makes nothing of it.
   if (is_for_nvrtc(call)) return {};
   if (traits_of(call.device).form_use == FormUse::kWholeRow)

@@ -6,12 +6,12 @@
 
 namespace kiln {
 
-RecordedCall::RecordedCall(const Call& call, bool for_shapes)
+RecordedCall::RecordedCall(const Call& call, bool for_shapes, const Extent3& threadgroup)
     : template_arguments(call.template_arguments.begin(), call.template_arguments.end()),
       input_names(call.input_names.begin(), call.input_names.end()),
       output_names(call.output_names.begin(), call.output_names.end()),
       specialized(for_shapes),
-      extents(example_of(launch_form(call.grid, call.threadgroup))) {
+      extents(example_of(launch_form(call.grid, threadgroup))) {
   for (const InputArray& input : call.inputs)
     inputs.push_back(
         {input.dtype, {input.shape.begin(), input.shape.end()}, {input.strides.begin(), input.strides.end()}});
@@ -34,8 +34,8 @@ void RecordedCall::view(const std::function<void(const Call&)>& function) const 
             output_names});
 }
 
-void Recording::add(const KernelSpec& spec, const Call& call, bool specialized) {
-  RecordedCall recorded(call, specialized);
+void Recording::add(const KernelSpec& spec, const Call& call, bool specialized, const Extent3& threadgroup) {
+  RecordedCall recorded(call, specialized, threadgroup);
   ForkGuard guard;
   std::lock_guard lock(mutex_);
   // The newest first: a program that makes its kernel anew for each call asks for that one again.

@@ -44,7 +44,7 @@ struct RecordedCall {
   LaunchExtents extents;                               // of its form
 
   RecordedCall() = default;
-  RecordedCall(const Call& call, bool specialized);
+  RecordedCall(const Call& call, bool specialized, const Extent3& threadgroup);
 
   /// Calls `function` with a Call of arrays at no address.
   void view(const std::function<void(const Call&)>& function) const;
@@ -60,7 +60,7 @@ struct RecordedKernel {
 // Of one process; may be added to by several threads at once.
 class Recording {
  public:
-  void add(const KernelSpec& spec, const Call& call, bool specialized);
+  void add(const KernelSpec& spec, const Call& call, bool specialized, const Extent3& threadgroup);
 
   /// Each kernel once, in the order in which they were first called. Kernels that are made of the same are one.
   std::vector<RecordedKernel> kernels() const;

@@ -234,7 +234,7 @@ class LaunchPlan {
     for (const InputArray& input : call.inputs) add(input.dtype, input.shape, input.strides);
     for (const OutputArray& output : call.outputs) add(output.dtype, output.shape, {});
     const KernelUnit& unit = found_.variant->unit;
-    geometry_ = divide_grid(interface_name(unit.dialect), unit.dialect, grid_, threadgroup_);
+    geometry_ = divide_grid(interface_name(unit.dialect), unit.dialect, grid_, kernel.threadgroup_of_launch(call));
     NumbersOnDevice none(*found_.variant->target, call);
     collect_inputs(kernel, call, {}, none, scratch_);
     std::vector<void*> no_data(call.outputs.size());
@@ -449,7 +449,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   auto start = std::chrono::steady_clock::now();
   Target& target = *found.variant->target;
   const KernelUnit& unit = found.variant->unit;
-  LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
+  LaunchGeometry geometry =
+      divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, kernel.threadgroup_of_launch(call));
   const LoadedKernel& code = *found.variant->binary->code;
   LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue,
                         call.init_value.has_value(), stop};

@@ -851,6 +851,48 @@ def narrow_numbers_of_lanes(type: str, added: int) -> None:
     np.testing.assert_array_equal(y.reshape(-1, 2), np.stack([np.where(k < 100, 1, 2), np.where(k >= 0, x[k], 0)], 1))
 
 
+# ---- Grids of short rows
+
+
+@check({"width": [1, 2, 3, 4, 5, 8, 12, 16, 17], "sees": ["grid", "threadgroup"]})
+def grids_of_short_rows(width: int, sees: str) -> None:
+    """Threads of several rows in one simdgroup, whole ones and not, in one plane or several."""
+    extents = [(70, 1), (64, 3), (1, 90), (3, 50), (2, 1)]
+    for (height, depth), threadgroup in itertools.product(
+        extents, [(width, 1, 1), (width, 8, 1), (width, 2, 2), (2, 16, 1), (256, 1, 1), (1, 1, 1)]
+    ):
+        x = np.random.default_rng(width).integers(0, 1000, (depth, height, width)).astype(np.uint32)
+        body = """uint3 p = thread_position_in_grid, size = threads_per_grid;
+            uint at = (p.z * size.y + p.y) * size.x + p.x, n = x[at] % 7;
+            uint sum = p.x + 100 * p.y + 10000 * p.z;
+            for (uint k = 0; k < n; ++k) sum = sum * 3 + x[(at + k) % (size.x * size.y * size.z)];
+            y[at] = sum;
+        """
+        if sees == "threadgroup":
+            body += """uint3 group = threadgroup_position_in_grid, place = thread_position_in_threadgroup;
+                z[at] = group.x + 20 * group.y + 2000 * group.z + 200000 * (place.x + 16 * place.y + 256 * place.z);
+                w[at] = thread_index_in_threadgroup + 1000 * threads_per_threadgroup.y;"""
+        outputs = {name: (x.shape, "uint32") for name in ("yzw" if sees == "threadgroup" else "y")}
+        results = run(body, {"x": x}, outputs, (width, height, depth), threadgroup)
+        z, y, c = np.mgrid[:depth, :height, :width].astype(np.int64)
+        flat, at = x.ravel().astype(np.int64), (z * height + y) * width + c
+        expected = c + 100 * y + 10000 * z
+        for k in range(6):
+            more = (expected * 3 + flat[(at + k) % flat.size]) % 2**32
+            expected = np.where(k < x % 7, more, expected)
+        np.testing.assert_array_equal(results[0], expected)
+        if sees == "grid":
+            continue
+        sizes = [min(a, b) for a, b in zip((width, height, depth), threadgroup, strict=True)]
+        group, place = [c // sizes[0], y // sizes[1], z // sizes[2]], [c % sizes[0], y % sizes[1], z % sizes[2]]
+        places = place[0] + 16 * place[1] + 256 * place[2]
+        positions = group[0] + 20 * group[1] + 2000 * group[2] + 200000 * places
+        np.testing.assert_array_equal(results[1], positions % 2**32)
+        here = [np.minimum(s, e - g * s) for s, e, g in zip(sizes, (width, height, depth), group, strict=True)]
+        index = place[0] + here[0] * (place[1] + here[1] * place[2])
+        np.testing.assert_array_equal(results[2], index + 1000 * here[1])
+
+
 # ---- Private arrays that data index
 
 

@@ -29,14 +29,13 @@ constexpr unsigned kMostSimdgroups = 32;
 // simdgroup.
 class ThreadPositions {
  public:
-  ThreadPositions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed)
+  ThreadPositions(Function& group, const LaunchForm& form, bool is_by_simdgroups, bool is_signed)
       : form_(form),
-        has_convergence_points_(has_convergence_points),
+        is_by_simdgroups_(is_by_simdgroups),
         is_signed_(is_signed),
-        simdgroups_(has_convergence_points ? form.simdgroups : 0),
+        simdgroups_(is_by_simdgroups ? form.simdgroups : 0),
         // Rows that are whole simdgroups, of any number, are recorded with each simdgroup.
-        row_threads_(has_convergence_points && !(form.rows_are_simdgroups && form.simdgroups == 0) ? form.row_threads
-                                                                                                   : 0),
+        row_threads_(is_by_simdgroups && !(form.rows_are_simdgroups && form.simdgroups == 0) ? form.row_threads : 0),
         group_(group),
         lane_(lane_function(*group.getParent())),
         builder_(group.getContext()) {
@@ -79,7 +78,7 @@ class ThreadPositions {
   static_assert(numbers_of(ThreadValueScope::kThread) == 4, "compute each value of a thread from its lane");
 
   Value* value_of(uint64_t which) {
-    if (!has_convergence_points_) return value_in_part_of_row(which);
+    if (!is_by_simdgroups_) return value_in_part_of_row(which);
     if (const uint32_t size = known_size(which)) return builder_.getInt32(size);
     if (row_threads_)
       if (Value* value = value_in_known_rows(which)) return value;
@@ -207,7 +206,7 @@ class ThreadPositions {
   }
 
   const LaunchForm& form_;
-  const bool has_convergence_points_, is_signed_;
+  const bool is_by_simdgroups_, is_signed_;
   const unsigned simdgroups_;   // of a threadgroup; 0: any number
   const unsigned row_threads_;  // 0: any number
   Function &group_, &lane_;
@@ -216,8 +215,8 @@ class ThreadPositions {
 
 }  // namespace
 
-void lower_positions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed) {
-  ThreadPositions(group, form, has_convergence_points, is_signed).lower();
+void lower_positions(Function& group, const LaunchForm& form, bool is_by_simdgroups, bool is_signed) {
+  ThreadPositions(group, form, is_by_simdgroups, is_signed).lower();
 }
 
 }  // namespace kiln

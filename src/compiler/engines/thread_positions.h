@@ -13,6 +13,6 @@ namespace kiln {
 /// CpuSimdgroupFunction (core/cpu_functions.h); else it has those of RowParameter (workgroup/thread_coarsening.h).
 /// `is_signed`: bodies divide positions as signed numbers, so that the code must show that they are not negative.
 /// Linear in the code.
-void lower_positions(llvm::Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed);
+void lower_positions(llvm::Function& group, const LaunchForm& form, bool is_by_simdgroups, bool is_signed);
 
 }  // namespace kiln

@@ -71,8 +71,9 @@ class CpuKernel : public LoadedKernel {
                : image.header().frame_bytes;
   }
   bool may_fail() const override {
-    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0 || image.header().polls ||
-           image.may_fail();
+    // Threads that share simdgroups because rows are short wait for nothing.
+    const bool may_wait = image.header().kind == CpuImageKind::kCoroutines || image.header().site_count > 0;
+    return may_wait || threadgroup_memory_bytes() > 0 || image.header().polls || image.may_fail();
   }
   std::span<const std::byte> code() const override { return image.code(); }
 

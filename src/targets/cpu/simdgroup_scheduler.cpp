@@ -118,6 +118,7 @@ std::optional<BarrierFault> SimdgroupScheduler::run(uint64_t group, char* thread
     return std::nullopt;
   }
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {
+    if (!has_barriers_ && is_ended(launch_)) return std::nullopt;
     CpuThread& record = simdgroups_[s].record;
     set_group_values(record, position);
     record.threadgroup_memory = threadgroup_memory;

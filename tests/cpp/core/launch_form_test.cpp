@@ -37,14 +37,15 @@ TEST(LaunchForm, DescribesALaunch) {
   EXPECT_TRUE(launch_form({7, 1, 1}, {7, 1, 1}).is_general());
   EXPECT_TRUE(launch_form({17, 5, 1}, {17, 5, 1}).is_general());
   EXPECT_TRUE(launch_form({7, 5, 1}, {7, 5, 1}).is_general());
-  EXPECT_EQ(launch_form({3, 5, 1}, {3, 5, 1}), (LaunchForm{.rows_are_short = true}));
-  EXPECT_EQ(launch_form({16, 1, 3}, {8, 1, 3}), (LaunchForm{.rows_are_short = true}));
+  EXPECT_TRUE(launch_form({3, 5, 1}, {3, 5, 1}).is_general());
+  EXPECT_EQ(launch_form({3, 50, 1}, {3, 22, 1}), (LaunchForm{.rows_are_short = true}));
+  EXPECT_EQ(launch_form({16, 1, 30}, {8, 1, 9}), (LaunchForm{.rows_are_short = true}));
   EXPECT_EQ(launch_form({256, 1, 1}, {256, 1, 1}), (LaunchForm{true, true, 8, true, true}));
   EXPECT_EQ(launch_form({96, 1, 1}, {96, 1, 1}), (LaunchForm{true, false, 0, true, true}));
   // The last threadgroup of a row is smaller.
   EXPECT_EQ(launch_form({100, 1, 1}, {64, 1, 1}), (LaunchForm{true, true, 2, false, false}));
   // Simdgroups of several rows.
-  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8, true}));
+  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8}));
   EXPECT_EQ(launch_form({64, 64, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
   EXPECT_EQ(launch_form({64, 64, 1}, {32, 8, 1}), (LaunchForm{true, false, 8, false, true, 32}));
   // Rows of several simdgroups, if there are 2, 4, 8, 16 or 32 in all.
@@ -61,6 +62,25 @@ TEST(LaunchForm, DescribesALaunch) {
   // Not of a power of two, or in several planes.
   EXPECT_EQ(launch_form({16, 12, 1}, {16, 12, 1}), (LaunchForm{false, false, 0, false, true, 16, true}));
   EXPECT_EQ(launch_form({16, 4, 4}, {16, 4, 4}), (LaunchForm{false, false, 0, false, true, 16, true}));
+}
+
+TEST(LaunchForm, ShortRowsHaveThreadgroupsOfSeveral) {
+  auto of = [](const Extent3& grid, const Extent3& threadgroup) {
+    return threadgroup_of_short_rows(grid, threadgroup);
+  };
+  EXPECT_EQ(of({4, 1000, 1}, {4, 1, 1}), (Extent3{4, 32, 1}));
+  EXPECT_EQ(of({8, 1000, 5}, {256, 1, 1}), (Extent3{8, 16, 1}));
+  EXPECT_EQ(of({3, 1000, 1}, {1, 1, 1}), (Extent3{3, 42, 1}));
+  EXPECT_EQ(of({1, 1000, 1}, {1, 2, 1}), (Extent3{1, 128, 1}));
+  EXPECT_EQ(of({4, 8, 100}, {4, 2, 2}), (Extent3{4, 8, 4}));
+  EXPECT_EQ(of({2, 1, 100}, {2, 1, 1}), (Extent3{2, 1, 64}));
+  // Of other lengths, of enough threads already, or a single row.
+  EXPECT_EQ(of({5, 1000, 1}, {5, 1, 1}), (Extent3{5, 1, 1}));
+  EXPECT_EQ(of({32, 1000, 1}, {32, 1, 1}), (Extent3{32, 1, 1}));
+  EXPECT_EQ(of({4, 1000, 1}, {4, 32, 1}), (Extent3{4, 32, 1}));
+  EXPECT_EQ(of({4, 1, 1}, {4, 1, 1}), (Extent3{4, 1, 1}));
+  EXPECT_EQ(of({0, 1000, 1}, {4, 1, 1}), (Extent3{4, 1, 1}));
+  EXPECT_EQ(of({4, 0, 7}, {4, 1, 1}), (Extent3{4, 1, 1}));
 }
 
 TEST(LaunchForm, EvenThreadgroupsHaveTheHardwaresPositions) {

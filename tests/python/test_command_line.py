@@ -428,7 +428,9 @@ def test_run_prints_a_summary(tmp_path):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT"])
 def test_run_reports_where_a_signal_ends_the_program(tmp_path, name):
-    ends = f"import os, signal\nos.kill(os.getpid(), signal.{name})\nimport time\ntime.sleep(60)\n"
+    # A shell starts what it leaves in the background with SIGINT ignored.
+    python = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    ends = f"import os, signal\n{python}os.kill(os.getpid(), signal.{name})\nimport time\ntime.sleep(60)\n"
     (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(3)", ends))
     done = command("run", "--report", "report.json", "--summary", "program.py", cwd=tmp_path)
     # As without a report: Python makes an exception of SIGINT, and ends by it.

@@ -1,4 +1,4 @@
-// Whether a body's threads can wait for one another, as far as its text tells.
+// Whether a body's threads can wait for one another or tell threadgroups apart, as far as its text tells.
 //
 // Which launches get code of their own is part of the key under which code is found, so this has to be known before
 // anything is compiled. It is decided by names: what a text does not name it cannot call. A name that is there and is
@@ -20,5 +20,11 @@ struct Cooperation {
 
 /// Linear in the number of the text's identifiers.
 Cooperation cooperation_of(Dialect dialect, const KernelText& text);
+
+/// Whether a thread may tell its threadgroup from another one that a launch could have: by an attribute, by memory or
+/// work that threads share, or by waiting for what a thread of another threadgroup writes, which needs an atomic or a
+/// volatile access. Results do depend on this: a launch may have other threadgroups where it is false. So whatever a
+/// text may hide, in pasted tokens and reserved names, counts. Linear in the number of the text's identifiers.
+bool sees_threadgroups(Dialect dialect, const KernelText& text);
 
 }  // namespace kiln

@@ -62,17 +62,7 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
   cooperation_ = cooperation_of(spec_.dialect, text_);
-  // Threads that read what others write meanwhile may wait for those of other threadgroups. Names that the language
-  // keeps for itself may be anything.
-  sees_threadgroups_ = spec_.dialect != Dialect::kMetal || !spec_.part.is_whole() || spec_.atomic_outputs ||
-                       cooperation_ != Cooperation() ||
-                       std::ranges::any_of(text_.identifiers(), [](std::string_view name) {
-                         return name == "threadgroup" || name == "volatile" || name.starts_with("__") ||
-                                name.find("atomic") != std::string_view::npos ||
-                                std::ranges::any_of(kAttributes, [&](const AttributeRow& attribute) {
-                                  return attribute.knows_threadgroups && attribute.name == name;
-                                });
-                       });
+  sees_threadgroups_ = !spec_.part.is_whole() || spec_.atomic_outputs || sees_threadgroups(spec_.dialect, text_);
   may_specialize_ = spec_.compile_options.specialize.value_or(settings().specialize);
   specializes_ = may_specialize_ && std::ranges::any_of(text_.identifiers(), ends_like_a_shape);
   knows_threadgroups_ = may_specialize_ && spec_.dialect == Dialect::kMetal &&

@@ -9,7 +9,7 @@
 namespace kiln {
 
 /// Replaces kValueFunction by loads of the simdgroup's record, and a thread's position by that of its first thread and
-/// its lane. With convergence points `group` is one simdgroup, which may cover several rows, and has the parameters of
+/// its lane. If `is_by_simdgroups`, `group` is one simdgroup, which may cover several rows, and has the parameters of
 /// CpuSimdgroupFunction (core/cpu_functions.h); else it has those of RowParameter (workgroup/thread_coarsening.h).
 /// `is_signed`: bodies divide positions as signed numbers, so that the code must show that they are not negative.
 /// Linear in the code.

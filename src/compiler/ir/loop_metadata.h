@@ -9,11 +9,17 @@
 
 namespace kiln {
 
-inline void set_unrolling(llvm::BranchInst& back, llvm::ArrayRef<llvm::Metadata*> how) {
-  llvm::LLVMContext& context = back.getContext();
-  llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, how)});
+/// Each option is a node of its name and values.
+inline void set_loop_options(llvm::BranchInst& back, llvm::ArrayRef<llvm::Metadata*> options) {
+  llvm::SmallVector<llvm::Metadata*, 3> operands{nullptr};
+  operands.append(options.begin(), options.end());
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(back.getContext(), operands);
   loop->replaceOperandWith(0, loop);
   back.setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
+inline void set_unrolling(llvm::BranchInst& back, llvm::ArrayRef<llvm::Metadata*> how) {
+  set_loop_options(back, llvm::MDNode::get(back.getContext(), how));
 }
 
 /// `back` is the branch of the loop's latch.
@@ -25,10 +31,7 @@ inline void never_unroll(llvm::BranchInst& back) {
 inline void keep_rolled(llvm::BranchInst& back) {
   llvm::LLVMContext& context = back.getContext();
   auto option = [&](const char* name) { return llvm::MDNode::get(context, llvm::MDString::get(context, name)); };
-  llvm::MDNode* loop =
-      llvm::MDNode::getDistinct(context, {nullptr, option("llvm.loop.unroll.disable"), option("kiln.loop.rolled")});
-  loop->replaceOperandWith(0, loop);
-  back.setMetadata(llvm::LLVMContext::MD_loop, loop);
+  set_loop_options(back, {option("llvm.loop.unroll.disable"), option("kiln.loop.rolled")});
 }
 
 inline bool is_kept_rolled(const llvm::Loop& loop) {

@@ -162,21 +162,6 @@ class Interleaver {
   SmallVector<MemSetInst*> fills_;
 };
 
-// A loop before the instruction.
-void repeat(Instruction& before, uint64_t count, function_ref<void(Value*)> iteration, IRBuilder<>& builder) {
-  BasicBlock *entry = before.getParent(), *after = SplitBlock(entry, &before);
-  BasicBlock* body = BasicBlock::Create(before.getContext(), "fill", entry->getParent(), after);
-  entry->getTerminator()->setSuccessor(0, body);
-  builder.SetInsertPoint(body);
-  PHINode* i = builder.CreatePHI(builder.getInt64Ty(), 2);
-  iteration(i);
-  Value* next = builder.CreateAdd(i, builder.getInt64(1), "", /*HasNUW=*/true);
-  BranchInst* back = builder.CreateCondBr(builder.CreateICmpULT(next, builder.getInt64(count)), body, after);
-  never_unroll(*back);
-  i->addIncoming(builder.getInt64(0), entry);
-  i->addIncoming(next, body);
-}
-
 void expand(const Fill& fill) {
   IRBuilder<> builder(fill.fill);
   Type* number = builder.getIntNTy(static_cast<unsigned>(fill.element) * 8);
@@ -188,10 +173,14 @@ void expand(const Fill& fill) {
     Value* to = builder.CreateGEP(builder.getInt8Ty(), fill.fill->getDest(), offset);
     builder.CreateAlignedStore(value, to, Align(fill.element));
   };
-  if (count > kMostFilled)
-    repeat(*fill.fill, count, store, builder);
-  else
+  if (count > kMostFilled) {
+    auto [inside, i] = SplitBlockAndInsertSimpleForLoop(builder.getInt64(count), fill.fill);
+    never_unroll(*cast<BranchInst>(inside->getParent()->getTerminator()));
+    builder.SetInsertPoint(inside);
+    store(i);
+  } else {
     for (uint64_t i = 0; i < count; ++i) store(builder.getInt64(i));
+  }
   fill.fill->eraseFromParent();
 }
 

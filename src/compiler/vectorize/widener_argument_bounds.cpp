@@ -19,13 +19,13 @@ bool is_arguments_of_launch(const Value& value, const Function& function) {
   return launch == function.getArg(kCpuLaunch) && offset == offsetof(CpuLaunch, arguments);
 }
 
-Value* ArgumentBounds::contain(Value* pointer, Value* address, uint64_t bytes, IRBuilder<>& builder) {
+std::optional<ArgumentRange> ArgumentBounds::range_of(Value* pointer) {
   const auto* data = dyn_cast<LoadInst>(getUnderlyingObject(pointer, /*MaxLookup=*/0));
-  if (!data) return nullptr;
+  if (!data) return std::nullopt;
   APInt offset(64, 0);
   const Value* arguments = data->getPointerOperand()->stripAndAccumulateConstantOffsets(lanes_.layout(), offset, true);
   if (!is_arguments_of_launch(*arguments, from_) || offset.urem(sizeof(CpuArgument)) != offsetof(CpuArgument, data))
-    return nullptr;
+    return std::nullopt;
   const uint64_t argument = offset.getZExtValue();
   auto [place, is_new] = ranges_.try_emplace(argument);
   if (is_new) {
@@ -38,10 +38,7 @@ Value* ArgumentBounds::contain(Value* pointer, Value* address, uint64_t bytes, I
     place->second = {entry.CreatePtrToInt(begin, entry.getInt64Ty()),
                      entry.CreateSub(field(entry.getInt64Ty(), offsetof(CpuArgument, end_byte)), first)};
   }
-  const Range& range = place->second;
-  Value* from_begin = builder.CreateSub(builder.CreatePtrToInt(address, builder.getInt64Ty()), range.begin);
-  Value* room = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, range.bytes, builder.getInt64(bytes - 1));
-  return builder.CreateICmpULT(from_begin, room);
+  return place->second;
 }
 
 }  // namespace kiln::widening

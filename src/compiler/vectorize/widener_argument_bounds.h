@@ -1,16 +1,18 @@
-// Checks that a range of bytes belongs to an argument of the launch, for accesses without a guard.
+// The bytes of the launch's arguments, for checks of accesses without a guard.
 //
 // Problem: a condition of the body often proves an access to be in bounds, so that it has no guard: `if (x > 0 && x <
 // w) v = image[y * w + x];`. Where the condition differs between lanes, nothing is known of the elements of inactive
 // lanes, and without masked loads of their size the active lanes would load one by one.
 //
 // Idea: the launch knows where each of its arguments begins and ends. If the elements of all lanes are in the argument,
-// all are loaded, those of inactive lanes too, which nobody uses.
+// the widener loads all of them; those of inactive lanes are unused.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
+
+#include <optional>
 
 #include "compiler/vectorize/widener_lanes.h"
 
@@ -19,22 +21,23 @@ namespace kiln::widening {
 /// Whether the value is the launch's pointer to its arguments (CpuLaunch::arguments).
 bool is_arguments_of_launch(const Value& value, const Function& function);
 
+// Numbers of 64 bits, which are known from the function's entry on.
+struct ArgumentRange {
+  Value *begin, *bytes;
+};
+
 class ArgumentBounds {
  public:
   ArgumentBounds(const Function& from, Lanes& lanes) : from_(from), lanes_(lanes) {}
 
-  /// An i1: whether the `bytes` bytes from `address` on belong to the argument into which `pointer`, of the thread's
-  /// code, points. Null if that argument is not known. Constant time, but for the length of the address's computation.
-  Value* contain(Value* pointer, Value* address, uint64_t bytes, IRBuilder<>& builder);
+  /// The argument into which `pointer`, of the thread's code, points; nothing if it is not known. Constant time, but
+  /// for the length of the address's computation.
+  std::optional<ArgumentRange> range_of(Value* pointer);
 
  private:
-  struct Range {
-    Value *begin, *bytes;
-  };
-
   const Function& from_;
   Lanes& lanes_;
-  DenseMap<uint64_t, Range> ranges_;  // by the argument's offset among all
+  DenseMap<uint64_t, ArgumentRange> ranges_;  // by the argument's offset among all
 };
 
 }  // namespace kiln::widening

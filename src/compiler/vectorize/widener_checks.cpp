@@ -306,7 +306,10 @@ std::optional<RangeCheck> AddressChecks::check_range(Value* pointer, Value* allo
 // Whether memory is there that no guard allows and that inactive lanes would access.
 Value* AddressChecks::check_inactive_lanes(Value* pointer, Value* base, const AccessShape& shape,
                                            IRBuilder<>& builder) {
-  if (Value* is_inside = argument_bounds_.contain(pointer, base, shape.reach + shape.bytes, builder)) return is_inside;
+  if (const std::optional<ArgumentRange> argument = argument_bounds_.range_of(pointer)) {
+    Value* offset = builder.CreateSub(builder.CreatePtrToInt(base, builder.getInt64Ty()), argument->begin);
+    return builder.CreateICmpULT(offset, reduced_limit(argument->bytes, shape.reach + shape.bytes - 1));
+  }
   // Of lanes with a stride all that is accessed is between an element of the first lane and one of the last.
   if (!strides_.stride_of(pointer)) return lanes_.all_active(builder);
   Value* ends = builder.getInt32(uint32_t{1} | uint32_t{1} << (kLanes - 1));

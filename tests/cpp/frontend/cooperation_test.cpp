@@ -47,5 +47,26 @@ TEST(Cooperation, MayBePastedTogether) {
   EXPECT_EQ(cuda("CALL(sync)", "#define CALL(p) __##p##threads();\n"), kBarriers);
 }
 
+TEST(SeesThreadgroups, OnlyWhereATextSaysSo) {
+  auto sees = [](const std::string& body, const std::string& header = "") {
+    return sees_threadgroups(Dialect::kMetal, KernelText(header, body));
+  };
+  for (const char* body : {"y[i] = x[i];", "uint3 p = thread_position_in_grid; y[p.x] = threads_per_grid.y;",
+                           "uint i = grid_size.x + grid_origin.x;", "float t[4]; y[0] = t[x[0]];"})
+    EXPECT_FALSE(sees(body)) << body;
+  for (const char* body :
+       {"y[0] = thread_position_in_threadgroup.x;", "y[0] = threadgroup_position_in_grid.x;",
+        "y[0] = threads_per_threadgroup.x;", "y[0] = thread_index_in_quadgroup;", "threadgroup float t[4];",
+        "threadgroup_barrier(mem_flags::mem_none);", "y[0] = simd_sum(x[0]);", "y[0] = quad_sum(x[0]);",
+        "while (((volatile device uint*)y)[0] == 0) {}", "atomic_store_explicit(&y[0], 1u, memory_order_relaxed);",
+        "mlx_atomic_store(y, 1, 0);", "_Atomic(uint)* p;", "while (!__atomic_load_n(y, 0)) {}",
+        "__sync_fetch_and_add(y, 1);", "static __attribute__((section(\"s\"))) int t;"})
+    EXPECT_TRUE(sees(body)) << body;
+  for (const char* paste : {"#define PASTE(a, b) a##b\n", "#define PASTE(a, b) a%:%:b\n"})
+    EXPECT_TRUE(sees("PASTE(thread, group) int t[4];", paste)) << paste;
+  EXPECT_TRUE(sees("y[0] = f();", "inline uint f() { return kiln::thread_index_in_threadgroup(); }"));
+  EXPECT_TRUE(sees_threadgroups(Dialect::kCuda, KernelText("", "y[i] = x[i];")));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -6,15 +6,15 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 ; CHECK-LABEL: define float @table(
 ; CHECK: alloca [25600 x i8], align 64
 ; CHECK: %[[OWN:.*]] = getelementptr i8, ptr %{{.*}}, i64 %{{.*}}
-; CHECK: br label %fill
-; CHECK: fill:
-; CHECK: %[[I:.*]] = phi i64 [ 0, %{{.*}} ], [ %[[NEXT:.*]], %fill ]
+; CHECK: br label %[[FILL:.*]]
+; CHECK: [[FILL]]:
+; CHECK: %[[I:.*]] = phi i64 [ 0, %{{.*}} ], [ %[[NEXT:.*]], %[[FILL]] ]
 ; CHECK: %[[OFFSET:.*]] = mul i64 %[[I]], 128
 ; CHECK: %[[TO:.*]] = getelementptr i8, ptr %[[OWN]], i64 %[[OFFSET]]
 ; CHECK: store i32 0, ptr %[[TO]], align 4
-; CHECK: %[[NEXT]] = add nuw i64 %[[I]], 1
-; CHECK: %[[MORE:.*]] = icmp ult i64 %[[NEXT]], 200
-; CHECK: br i1 %[[MORE]], label %fill, label %{{.*}}, !llvm.loop
+; CHECK: %[[NEXT]] = add nuw nsw i64 %[[I]], 1
+; CHECK: %[[IS_LAST:.*]] = icmp eq i64 %[[NEXT]], 200
+; CHECK: br i1 %[[IS_LAST]], label %{{.*}}, label %[[FILL]], !llvm.loop [[ONCE:![0-9]+]]
 ; CHECK-NOT: memset
 ; CHECK: ret float
 define float @table(i64 %i) {
@@ -41,7 +41,7 @@ define float @few(i64 %i) {
 ; CHECK-LABEL: define float @two(
 ; CHECK: alloca [2048 x i8], align 64
 ; CHECK: alloca [4096 x i8], align 64
-; CHECK: br label %fill
+; CHECK: br label
 ; CHECK-NOT: alloca
 ; CHECK: ret float
 define float @two(i64 %i) {
@@ -56,3 +56,6 @@ define float @two(i64 %i) {
   %r = fadd float %a, %b
   ret float %r
 }
+
+; CHECK: [[ONCE]] = distinct !{[[ONCE]], [[DISABLE:![0-9]+]]}
+; CHECK: [[DISABLE]] = !{!"llvm.loop.unroll.disable"}

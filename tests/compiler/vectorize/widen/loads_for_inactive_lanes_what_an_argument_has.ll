@@ -17,10 +17,10 @@ declare i32 @__kiln_lane()
 ; CHECK: %[[END_AT:.+]] = getelementptr i8, ptr %[[ALL]], i64 40
 ; CHECK: %[[END:.+]] = load i64, ptr %[[END_AT]]
 ; CHECK: %[[BYTES:.+]] = sub i64 %[[END]], %[[FIRST]]
+; CHECK: %[[ROOM:.+]] = call i64 @llvm.usub.sat.i64(i64 %[[BYTES]], i64 31)
 ; CHECK: {{^}}then:
 ; CHECK: %[[ADDRESS:.+]] = ptrtoint ptr %{{.+}} to i64
 ; CHECK: %[[OFFSET:.+]] = sub i64 %[[ADDRESS]], %[[FROM]]
-; CHECK: %[[ROOM:.+]] = call i64 @llvm.usub.sat.i64(i64 %[[BYTES]], i64 31)
 ; CHECK: icmp ult i64 %[[OFFSET]], %[[ROOM]]
 ; CHECK-NOT: icmp eq i32 %{{.+}}, -1
 ; CHECK: {{^}}row:
@@ -49,8 +49,9 @@ end:
 
 ; Three floats a lane: up to the last one of the last lane.
 ; CHECK-LABEL: define void @members(
+; CHECK: %[[ROOM:.+]] = call i64 @llvm.usub.sat.i64(i64 %{{.+}}, i64 383)
 ; CHECK: {{^}}then:
-; CHECK: call i64 @llvm.usub.sat.i64(i64 %{{.+}}, i64 383)
+; CHECK: icmp ult i64 %{{.+}}, %[[ROOM]]
 define void @members(ptr %launch, ptr %record, ptr %y, i64 %at, i32 %width, i32 %lanes) {
   %arguments = load ptr, ptr %launch, !invariant.load !0
   %x = load ptr, ptr %arguments, !invariant.load !0

@@ -229,8 +229,10 @@ class _Call(torch.autograd.Function):
 
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one tensor among its inputs."""
-    if _is_dynamo_compiling():  # which reads this
-        return _call_in_graph(function._handle, *inputs)
+    if _is_dynamo_compiling():  # which reads this, and imports as it reads
+        from kiln._functions_dynamo import call_in_graph
+
+        return call_in_graph(function._handle, *inputs)
     if not _state.is_batching and _are_plain(inputs):
         return function._launch(inputs)
     if _has_distributed(inputs):
@@ -244,13 +246,6 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
         # Needs none where there are no gradients.
         return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
     return function._bare(_Call.apply(*arguments, *tensors))
-
-
-# Dynamo has a call of it in its graph and does not read further: what it reads it looks at again before each call of the
-# compiled program, and there is much. PyTorch's other parts then trace the call as they trace PyTorch's own functions.
-@torch.compiler.allow_in_graph
-def _call_in_graph(handle: str, *inputs: Any) -> Any:
-    return call(_functions.function_of(handle), inputs)
 
 
 # ---- Several devices.

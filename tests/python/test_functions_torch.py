@@ -255,6 +255,30 @@ def test_a_program_may_begin_with_a_compiled_call():
     assert done.stdout == "[0.0, 1.0, 4.0, 9.0]\n", done.stderr
 
 
+def test_a_program_that_compiles_nothing_does_not_import_dynamo():
+    """Which takes a second, and keeps a process group alive that `destroy_process_group` should end: Gloo's threads can abort
+    the process then."""
+    text = f"""
+        import sys
+        import torch
+        import torch.distributed as distributed
+        sys.path.insert(0, {str(Path(definitions.__file__).parent)!r})
+        from pathlib import Path
+        from function_definitions import square
+
+        distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
+        x = torch.arange(4.0, requires_grad=True)
+        square(x).sum().backward()
+        distributed.all_reduce(x.grad)
+        print(square(x.detach()).tolist(), x.grad.tolist(), torch.vmap(square)(torch.ones(2, 2)).tolist())
+        distributed.destroy_process_group()
+        threads = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+        print("torch._dynamo" in sys.modules, sum("gloo_runloop" in name for name in threads))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[0.0, 1.0, 4.0, 9.0] [0.0, 2.0, 4.0, 6.0] [[1.0, 1.0], [1.0, 1.0]]\nFalse 0\n", done.stderr
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 40])
 def test_a_gradient_of_functions_of_several_inputs(count):
     """Their rules call functions themselves, where no gradient is wanted: PyTorch up to 2.11 counts their arguments."""

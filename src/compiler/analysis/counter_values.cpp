@@ -32,12 +32,15 @@ bool becomes_constant(Value* value, const LoopInfo& loops, LoopSet& unrolled) {
     Value* origin = work.pop_back_val();
     if (isa<ConstantInt>(origin) || !seen.insert(origin).second) continue;
     if (auto* phi = dyn_cast<PHINode>(origin)) {
-      // Where paths of an iteration join, structured control flow leaves phis of one value. Behind the loop such a phi
-      // has the value of whichever exit was taken.
+      // Where paths of an iteration join, structured control flow leaves phis of one value. Behind a loop such a phi
+      // has the value of its last iteration, or of whichever exit was taken if there are several.
       if (Value* only = phi->hasConstantValue()) {
         auto* made = dyn_cast<Instruction>(only);
-        Loop* around = made ? loops.getLoopFor(made->getParent()) : nullptr;
-        if (around && !around->contains(phi)) return false;
+        for (Loop* around = made ? loops.getLoopFor(made->getParent()) : nullptr; around && !around->contains(phi);
+             around = around->getParentLoop()) {
+          if (!around->getExitingBlock()) return false;
+          unrolled.insert(around);
+        }
         work.push_back(only);
         continue;
       }

@@ -84,3 +84,34 @@ loop:
 done:
   ret float %t
 }
+
+; A counter that goes through both loops of a window, `v[k++] = x[..]`: behind the inner one it is the last iteration's.
+define float @carried(ptr %x) {
+entry:
+  %a = alloca [9 x float]
+  br label %rows
+rows:
+  %row = phi i64 [ 0, %entry ], [ %row.next, %rows.end ]
+  %k = phi i64 [ 0, %entry ], [ %k.after, %rows.end ]
+  br label %columns
+columns:
+  %column = phi i64 [ 0, %rows ], [ %column.next, %columns ]
+  %j = phi i64 [ %k, %rows ], [ %j.next, %columns ]
+  %at = add i64 %row, %column
+  %p = getelementptr float, ptr %x, i64 %at
+  %v = load float, ptr %p
+  %q = getelementptr [9 x float], ptr %a, i64 0, i64 %j
+  store float %v, ptr %q
+  %j.next = add i64 %j, 1
+  %column.next = add i64 %column, 1
+  %c = icmp ult i64 %column.next, 3
+  br i1 %c, label %columns, label %rows.end
+rows.end:
+  %k.after = phi i64 [ %j.next, %columns ]
+  %row.next = add i64 %row, 1
+  %d = icmp ult i64 %row.next, 3
+  br i1 %d, label %rows, label %done
+done:
+  %last = load float, ptr %a
+  ret float %last
+}

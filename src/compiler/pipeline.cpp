@@ -70,6 +70,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/unreachable_defaults.h"
+#include "compiler/lowering/unsigned_operations.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
@@ -180,6 +181,7 @@ constexpr const char* kOptionalPasses[] = {
     "threadgroup-copies",
     "threadgroup-versioning",
     "tile-multibuffering",
+    "unsigned-operations",
     "vector-copies",
     "word-masks",
 };
@@ -336,6 +338,9 @@ void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelPa
   pipeline.run("component-extractions", body, [&] { extract_components(body); });
   pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
   pipeline.run("describe-accesses", body, [&] { describe_accesses(body, unit, parameters); });
+  // After shapes are constants, and before LLVM makes shifts and products of signed divisions.
+  pipeline.run(optional("unsigned-operations"), body,
+               [&] { return use_unsigned_operations(body, ThreadLimits(unit)); });
   // Before optimization, which would follow pointers less far than guards do.
   const bool compares_with_launch = prefers_simd(pipeline.request().target);
   if (unit.bounds_guards)

@@ -1,7 +1,6 @@
 #include "core/launch_geometry.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/text.h"
 #include "kiln/error.h"
@@ -15,7 +14,7 @@ std::string show(const Extent3& e) { return concat("(", e[0], ", ", e[1], ", ", 
 
 LaunchGeometry divide_grid(std::string_view interface_name, Dialect dialect, const Extent3& grid,
                            const Extent3& threadgroup) {
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMax = kMaxThreadsOfGrid;
   for (int d = 0; d < 3; ++d) {
     if (grid[d] < 0 || grid[d] > kMax)
       throw ValueError(concat("[", interface_name, "] Expected each dimension of `grid` to be in [0, ", kMax,
@@ -44,6 +43,9 @@ LaunchGeometry divide_grid(std::string_view interface_name, Dialect dialect, con
       throw ValueError(concat("[", interface_name, "] Expected `grid` to have at most 2^62 threadgroups but got ",
                               show(grid), " in threadgroups of ", show(threadgroup), "."));
   }
+  if (geometry.threadgroups > 0 && *std::ranges::max_element(geometry.threads_per_grid) > kMax)
+    throw ValueError(concat("[", interface_name, "] Expected each dimension of `grid`, in whole blocks, to be in [0, ",
+                            kMax, "] but got ", show(grid), " in blocks of ", show(threadgroup), "."));
   return geometry;
 }
 

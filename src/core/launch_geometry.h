@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "core/extent.h"
@@ -11,6 +12,8 @@
 namespace kiln {
 
 inline constexpr int64_t kMaxThreadsPerThreadgroup = 1024;
+// Along each axis. The compiler relies on positions that are no negative numbers as an `int`.
+inline constexpr int64_t kMaxThreadsOfGrid = std::numeric_limits<int32_t>::max();
 
 struct LaunchGeometry {
   std::array<uint32_t, 3> threads_per_grid{};

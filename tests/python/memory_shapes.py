@@ -188,6 +188,123 @@ def members_that_wrap(index: str, bounds: str) -> None:
                 np.testing.assert_array_equal(z, written[:size])
 
 
+# Of a thread in column x, the column of a row of w elements; those that are within the row for all x below 2 w come first.
+RESAMPLINGS: dict[str, Callable[[Any, int], Any]] = {
+    "x / 2": lambda x, w: x // 2,
+    "min(x / 2 + 1, w - 1)": lambda x, w: np.minimum(x // 2 + 1, w - 1),
+    "min((x + 1) / 2, w - 1)": lambda x, w: np.minimum((x + 1) // 2, w - 1),
+    "max((x - 1) / 2, 0)": lambda x, w: np.maximum(x - 1, 0) // 2,
+    "(x & 1) ? min(x / 2 + 1, w - 1) : x / 2": lambda x, w: np.where(x % 2 == 1, np.minimum(x // 2 + 1, w - 1), x // 2),
+    "x % 2 == 0 ? max(x / 2 - 1, 0) : x / 2": lambda x, w: np.where(x % 2 == 0, np.maximum(x // 2 - 1, 0), x // 2),
+    "min(x / 4 + 2, w - 1)": lambda x, w: np.minimum(x // 4 + 2, w - 1),
+    "max(w - 1 - x, 0)": lambda x, w: np.maximum(w - 1 - x, 0),
+    "w - 1 - x / 2": lambda x, w: w - 1 - x // 2,
+    "(x + 5) % w": lambda x, w: (x + 5) % w,
+    "(x / 2 + 3) % w": lambda x, w: (x // 2 + 3) % w,
+    "(w - 1 - x % w) / 2 * 2": lambda x, w: (w - 1 - x % w) // 2 * 2,
+    "(y * w + x) / 2 - y * w": lambda x, w: (np.arange(5)[:, None] * w + x) // 2 - np.arange(5)[:, None] * w,
+    "(x + 1) / 2": lambda x, w: (x + 1) // 2,
+    "w - x": lambda x, w: w - x,
+    "x - 3 >> 1": lambda x, w: (x - 3) >> 1,
+}
+
+
+@check({"dtype": METAL, "kind": RESAMPLINGS, "bounds": ["on", "off"]})
+def resampled_rows(dtype: str, kind: str, bounds: str) -> None:
+    """Indices that are a pattern but at a border: lanes share elements, or go backwards."""
+    name, rows = METAL[dtype], 5
+    within = list(RESAMPLINGS)[:12]
+    for w, (active, threadgroup) in itertools.product(
+        [8, 40, 101], [(9, (16, 4, 1)), (9, (64, 1, 1)), (5, (16, 4, 1)), (6, (24, 2, 1))]
+    ):
+        if bounds == "off" and kind not in within:
+            return
+        values = np.random.default_rng(w).integers(0, 100, rows * w).astype(dtype)
+        x, y = np.arange(2 * w), np.arange(rows)[:, None]
+        at = y * w + RESAMPLINGS[kind](x, w)
+        is_in = (at >= 0) & (at < values.size) & ((x + y) % 9 < active)
+        expected = np.where(is_in, values[np.where(is_in, at, 0)], np.array(0, dtype))
+        body = f"""int x = thread_position_in_grid.x, y = thread_position_in_grid.y, w = n[0]; {name} v = 0;
+            if ((x + y) % 9 < n[1]) v = a[y * w + ({kind})]; r[y * 2 * w + x] = v;"""
+        pages = GuardedPages(values.nbytes)
+        for at_end in [False, True]:
+            inputs = {"a": pages.copy(values, at_end), "n": np.array([w, active], np.int32)}
+            (r,) = run(body, inputs, {"r": ((rows, 2 * w), dtype)}, (2 * w, rows, 1), threadgroup, bounds=bounds)
+            np.testing.assert_array_equal(r, expected, err_msg=f"{w} columns, {active} of 9 active, {threadgroup}")
+
+
+@check({"dtype": ["uint8", "float32"], "bounds": ["on", "off"]})
+def resampled_pixels(dtype: str, bounds: str) -> None:
+    """The same of pixels of several members, and of a picture that is enlarged."""
+    name, rows, w = METAL[dtype], 6, 37
+    values = np.random.default_rng(3).integers(0, 100, rows * w * 4).astype(dtype)
+    picture = values.reshape(rows, w, 4).astype(np.float32)
+    x, y = np.arange(2 * w), np.arange(2 * rows)[:, None]
+    x0, x1 = x // 2, np.where(x % 2 == 1, np.minimum(x // 2 + 1, w - 1), x // 2)
+    y0, y1 = y // 2, np.minimum((y + 1) // 2, rows - 1)
+    expected = picture[y0, x0] + picture[y0, x1] * 3 + picture[y1, np.minimum((x + 1) // 2, w - 1)] * 5
+    body = f"""int x = thread_position_in_grid.x, y = thread_position_in_grid.y, w = n[0], h = n[1];
+        const device {name}4* p = (const device {name}4*)a;
+        int x0 = x / 2, x1 = (x & 1) ? min(x0 + 1, w - 1) : x0, y0 = y / 2, y1 = min((y + 1) / 2, h - 1);
+        float4 c = float4(p[y0 * w + x0]) + float4(p[y0 * w + x1]) * 3 + float4(p[y1 * w + min((x + 1) / 2, w - 1)]) * 5;
+        ((device float4*)r)[y * 2 * w + x] = c;"""
+    for at_end in [False, True]:
+        inputs = {"a": GuardedPages(values.nbytes).copy(values, at_end), "n": np.array([w, rows], np.int32)}
+        shape = (2 * rows, 2 * w, 4)
+        (r,) = run(body, inputs, {"r": (shape, "float32")}, (2 * w, 2 * rows, 1), (16, 16, 1), bounds=bounds)
+        np.testing.assert_array_equal(r, expected)
+
+
+@check({"dtype": ["uint8", "float32"], "index": ["uchar", "char", "ushort", "short"], "bounds": ["on", "off"]})
+def narrow_numbers_of_patterns(dtype: str, index: str, bounds: str) -> None:
+    """Patterns that reach beyond the numbers that are to be indices, which wrap."""
+    kind = np.dtype({"uchar": "uint8", "char": "int8", "ushort": "uint16", "short": "int16"}[index])
+    size, threads = 1 << 8 * kind.itemsize, 64
+    steps = [size // 6, size // 4, size // 2 + 3, 1]
+    values = np.random.default_rng(size).integers(1, 100, size).astype(dtype)
+    for step, least in itertools.product(steps, [0, 5] if "u" in index else [-5, 0, 5]):
+        x = np.arange(threads)
+        numbers = np.maximum((x // 4 * step).astype(kind), np.array(least, kind)).astype(np.int64)
+        if bounds == "off" and numbers.min() < 0:
+            continue
+        expected = np.where(numbers >= 0, values[numbers % size], np.array(0, dtype))
+        body = f"""int x = thread_position_in_grid.x;
+            {index} i = max({index}(x / 4 * {step}), {index}(n[0]));
+            r[x] = a[i];"""
+        for at_end in [False, True]:
+            inputs = {"a": GuardedPages(values.nbytes).copy(values, at_end), "n": np.array([least], np.int32)}
+            (r,) = run(body, inputs, {"r": (threads, dtype)}, threads, (32, 1, 1), bounds=bounds)
+            np.testing.assert_array_equal(r, expected, err_msg=f"steps of {step}, at least {least}")
+
+
+@check({"dtype": METAL, "bounds": ["on", "off"]})
+def mirrored_rows(dtype: str, bounds: str) -> None:
+    """Threads that write rows backwards, in swapped pairs and in mirrored groups of eight, all of them or some."""
+    name, rows = METAL[dtype], 5
+    orders: dict[str, Callable[[Any, int], Any]] = {
+        "w - 1 - x": lambda x, w: w - 1 - x,
+        "x ^ 1": lambda x, w: x ^ 1,
+        "x / 8 * 8 + 7 - x % 8": lambda x, w: x // 8 * 8 + 7 - x % 8,
+        "w - x": lambda x, w: w - x,
+    }
+    for (kind, order), w, (active, threadgroup) in itertools.product(
+        list(orders.items())[: 4 if bounds == "on" else 3],
+        [8, 40, 104],
+        [(9, (16, 4, 1)), (9, (64, 1, 1)), (5, (8, 8, 1))],
+    ):
+        values = np.random.default_rng(w).integers(0, 100, rows * w).astype(dtype)
+        x, y = np.arange(w), np.arange(rows)[:, None]
+        at = y * w + order(x, w)
+        is_written = ((x + y) % 9 < active) & (at < values.size)
+        expected = np.full(values.size, 7, dtype)
+        expected[at[is_written]] = (values.reshape(rows, w) + np.array(1, dtype))[is_written]
+        body = f"""int x = thread_position_in_grid.x, y = thread_position_in_grid.y, w = n[0];
+            if ((x + y) % 9 < n[1]) r[y * w + ({kind})] = a[y * w + x] + {name}(1);"""
+        inputs = {"a": values, "n": np.array([w, active], np.int32)}
+        (r,) = run(body, inputs, {"r": (values.size, dtype)}, (w, rows, 1), threadgroup, init_value=7, bounds=bounds)
+        np.testing.assert_array_equal(r, expected, err_msg=f"{kind}, {w} columns, {active} of 9 active, {threadgroup}")
+
+
 @check({"dtype": METAL, "columns": [7, 20, 33]})
 def rows_of_threads(dtype: str, columns: int) -> None:
     """Each thread walks a row of its own, in a loop whose length is known or is not, and the last one's may end early."""

@@ -62,9 +62,9 @@ class ValueRanges::Analysis {
     solve();
   }
 
-  ConstantRange offset_at(Value* pointer, BasicBlock* block) {
+  ConstantRange range_at(Value* value, BasicBlock* block) {
     evaluated_.clear();
-    return evaluate(leader(pointer), block, kDepth);
+    return evaluate(leader(value), block, kDepth);
   }
 
  private:
@@ -624,7 +624,7 @@ class ValueRanges::Analysis {
   std::vector<Instruction*> values_;
   DenseMap<Value*, ConstantRange> ranges_;
   DenseMap<Value*, std::pair<int64_t, int64_t>> steps_;  // of counters: start and step
-  DenseMap<Value*, ConstantRange> evaluated_;            // by one call of offset_at
+  DenseMap<Value*, ConstantRange> evaluated_;            // by one call of range_at
   bool is_solved_ = false;
 };
 
@@ -633,6 +633,6 @@ ValueRanges::ValueRanges(Function& function, const ThreadLimits& limits)
 
 ValueRanges::~ValueRanges() = default;
 
-ConstantRange ValueRanges::offset_at(Value* pointer, BasicBlock* block) { return analysis_->offset_at(pointer, block); }
+ConstantRange ValueRanges::range_at(Value* value, BasicBlock* block) { return analysis_->range_at(value, block); }
 
 }  // namespace kiln

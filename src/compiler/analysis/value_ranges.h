@@ -32,9 +32,9 @@ class ValueRanges {
   ValueRanges(llvm::Function& function, const ThreadLimits& limits);
   ~ValueRanges();
 
-  /// The offset in bytes of `pointer` from the start of its variable, modulo 2^64, whenever `block` runs. A pointer
-  /// that is computed through integers or loaded from memory may have any offset.
-  llvm::ConstantRange offset_at(llvm::Value* pointer, llvm::BasicBlock* block);
+  /// The range of an integer of at most 64 bits whenever `block` runs. Of a pointer that of its offset in bytes from
+  /// the start of its variable, modulo 2^64; one that is computed through integers or loaded from memory may have any.
+  llvm::ConstantRange range_at(llvm::Value* value, llvm::BasicBlock* block);
 
  private:
   class Analysis;

@@ -167,6 +167,7 @@ ArrayRef<PassRow> pass_rows() {
       {"component-extractions", {&kUnguarded}},
       {"shape-constants", {&kUnguarded}},
       {"describe-accesses", {&kUnguarded}},
+      {"unsigned-operations", {&kUnguarded, &kUnnumbered}},
       {"bounds-guards", {&kUnguarded, &kUnnumbered}},
       {"batch-elements", {&kUnnumbered}},
       {"yields", {&kUnnumbered}},

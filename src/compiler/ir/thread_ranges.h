@@ -15,6 +15,8 @@ namespace kiln {
 
 /// Spec 3.1: the launch refuses more.
 inline constexpr uint64_t kMostThreads{kMaxThreadsPerThreadgroup};
+/// Along each axis, in whole blocks in CUDA.
+inline constexpr uint64_t kMostThreadsOfGrid{kMaxThreadsOfGrid};
 
 struct ThreadLimits {
   uint64_t extents[3] = {kMostThreads, kMostThreads, kMostThreads};  // the most threads of a threadgroup in x, y, z
@@ -45,22 +47,18 @@ struct ThreadLimits {
       case kThreadsPerThreadgroup: return between(1, most_threads(i));
       case kFullThreadsPerThreadgroup: return between(are_known ? extents[i] : 1, most_threads(i));
       case kIndexInThreadgroup: return between(0, threads - 1);
-      case kThreadsPerGrid: return has_known_grid() ? between(grid[i], grid[i]) : not_zero();
-      case kThreadgroupPosition: return has_known_grid() ? between(0, most_threadgroups(i) - 1) : any();
+      case kThreadsPerGrid: return between(has_known_grid() ? grid[i] : 1, most_of_grid(i));
+      case kThreadgroupPosition: return between(0, most_threadgroups(i) - 1);
       case kThreadgroupsPerGrid:
-        return has_known_grid() ? between(are_known ? most_threadgroups(i) : 1, most_threadgroups(i)) : not_zero();
-      default: return any();
+        return between(has_known_grid() && are_known ? most_threadgroups(i) : 1, most_threadgroups(i));
+      default: return llvm::ConstantRange::getFull(32);
     }
   }
 
   /// The range of the thread's position in the grid along an axis.
-  llvm::ConstantRange position_in_grid(uint64_t axis) const {
-    return has_known_grid() ? between(0, uint64_t{grid[axis]} - 1) : any();
-  }
+  llvm::ConstantRange position_in_grid(uint64_t axis) const { return between(0, most_of_grid(axis) - 1); }
 
  private:
-  static llvm::ConstantRange any() { return llvm::ConstantRange::getFull(32); }
-  static llvm::ConstantRange not_zero() { return llvm::ConstantRange(llvm::APInt(32, 1), llvm::APInt(32, 0)); }
   static llvm::ConstantRange between(uint64_t first, uint64_t last) {
     return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
   }
@@ -69,8 +67,10 @@ struct ThreadLimits {
   uint64_t most_threads(uint64_t axis) const {
     return has_known_grid() ? std::min<uint64_t>(extents[axis], grid[axis]) : extents[axis];
   }
+  uint64_t most_of_grid(uint64_t axis) const { return has_known_grid() ? grid[axis] : kMostThreadsOfGrid; }
   uint64_t most_threadgroups(uint64_t axis) const {
-    return are_known ? (grid[axis] + extents[axis] - 1) / extents[axis] : grid[axis];
+    const uint64_t threads_of_grid = most_of_grid(axis);
+    return are_known ? (threads_of_grid + extents[axis] - 1) / extents[axis] : threads_of_grid;
   }
 };
 

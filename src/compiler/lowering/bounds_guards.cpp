@@ -483,7 +483,7 @@ class Guards {
     bool is_inside = is_start && offset.ule(*bytes - size);
     if (!is_inside && !is_start) {
       if (!ranges_) ranges_.emplace(body_, limits_);
-      ConstantRange range = ranges_->offset_at(pointer, access.getParent());
+      ConstantRange range = ranges_->range_at(pointer, access.getParent());
       // The range of `4 * k` ends at a multiple of four.
       APInt last = range.getUnsignedMax();
       last.clearLowBits(known_zeros_of_offset(*pointer, layout_, kMostZeros));

@@ -78,6 +78,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/unreachable_defaults.h"
+#include "compiler/lowering/unsigned_operations.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
@@ -233,6 +234,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
       {"unreachable-defaults", [](Function& f, State&) { simplify_unreachable_defaults(f); }},
+      {"unsigned-operations", [](Function& f, State& s) { use_unsigned_operations(f, ThreadLimits(s.unit)); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
       {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"warp-masks",

@@ -4,6 +4,7 @@
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <numeric>
+#include <utility>
 
 #include "compiler/ir/simdgroup.h"
 
@@ -134,6 +135,18 @@ std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes, int64
   }
   if (factors >= uint64_t{1} << kFactorBits) return std::nullopt;
   if (sum.is_sum_of_small()) take_out_constants(sum);
+  return sum;
+}
+
+std::optional<LaneSum> LaneSums::one_number_of(Value* value, uint64_t bytes, int64_t most_scale) const {
+  LaneSum sum{value, {}, 0, false, 1};
+  unsigned steps = 0;
+  if (!add_terms(value, 1, sum, steps)) return std::nullopt;
+  erase_if(sum.terms, [](const LaneTerm& term) { return term.factor == 0; });
+  const auto size = static_cast<int64_t>(bytes);
+  if (sum.terms.size() != 1 || sum.terms[0].factor % size != 0) return std::nullopt;
+  sum.scale = std::exchange(sum.terms[0].factor, 1) / size;
+  if (sum.scale < 1 || sum.scale > most_scale) return std::nullopt;
   return sum;
 }
 

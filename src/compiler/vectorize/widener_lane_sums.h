@@ -72,6 +72,9 @@ class LaneSums {
   /// lanes cannot be consecutive, or so many elements apart: a power of two up to `most_scale`.
   std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes, int64_t most_scale = 1) const;
 
+  /// The same where there is one term: its factor is the sum's scale, any number from 1 to `most_scale`.
+  std::optional<LaneSum> one_number_of(Value* value, uint64_t bytes, int64_t most_scale) const;
+
   /// By what a sum's terms are multiplied if this is done to it: 1 for additions. Nothing: it is a term itself.
   std::optional<int64_t> scale_of_step(const Instruction& step) const;
 

@@ -28,7 +28,7 @@ MemoryAccesses::MemoryAccesses(ThreadCode& code, bool has_barriers, LaneScalars&
       zeroed_loads_(code.strides, checks, strided_, lane_accesses_, lanes),
       pattern_accesses_(code.patterns, checks, strided_, lane_accesses_, lanes),
       compressed_(code.flow, lane_scalars, checks, lane_accesses_, lanes),
-      run_time_shapes_(code, lane_sums_, checks, strided_, lane_accesses_, lanes) {
+      run_time_shapes_(code, lane_sums_, checks, strided_, lane_accesses_, pattern_accesses_, lanes) {
   auto is_taken = [this](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); };
   tiles_.find(code.function);
   for (BasicBlock& block : code.function) {

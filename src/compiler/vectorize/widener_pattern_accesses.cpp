@@ -27,9 +27,22 @@ unsigned cost_of_words(ArrayRef<unsigned> elements, uint64_t bytes, const Vector
   return cost;
 }
 
+// For each of as many elements in a row as there are lanes the lane that has it, as where lanes go backwards. Empty:
+// not each has one.
+SmallVector<int> lanes_of_elements(const Pattern& pattern, uint64_t bytes) {
+  SmallVector<int> lanes(kLanes, -1);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const uint64_t offset = pattern.offsets[lane];
+    if (offset % bytes != 0 || offset / bytes >= kLanes) return {};
+    lanes[offset / bytes] = static_cast<int>(lane);
+  }
+  return is_contained(lanes, -1) ? SmallVector<int>() : lanes;
+}
+
 }  // namespace
 
-// Stores a few strips of several lanes each. Strips that overlap are stored in the order of lanes.
+// Stores a few strips of several lanes each, or all lanes as a row, in another order. Strips that overlap are stored in
+// the order of lanes.
 bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(store);
   std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
@@ -37,8 +50,17 @@ bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (!pattern || bytes != layout_.getTypeAllocSize(type)) return false;
   const unsigned length = strip_of(*pattern, bytes);
-  if (length == 0) return false;
+  const SmallVector<int> order = length == 0 ? lanes_of_elements(*pattern, bytes) : SmallVector<int>();
+  if (length == 0 && order.empty()) return false;
   Value* lanes = lanes_.vector(store.getValueOperand(), builder);
+  auto store_in_order = [&](Value* address) -> Values {
+    Value* stored = builder.CreateShuffleVector(lanes, order);
+    if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
+      builder.CreateAlignedStore(stored, address, store.getAlign());
+    else
+      builder.CreateMaskedStore(stored, address, store.getAlign(), builder.CreateShuffleVector(lanes_.mask(), order));
+    return {};
+  };
   auto store_strips = [&](Value* address) -> Values {
     for (unsigned lane = 0; lane < kLanes; lane += length) {
       Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
@@ -55,7 +77,10 @@ bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
     return {};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
-  checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
+  if (length == 0)
+    checks_.emit_by_shape(pointer, allowed, shape, builder, store_in_order, scalarized);
+  else
+    checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
   return true;
 }
 
@@ -181,44 +206,53 @@ Value* PatternAccesses::load_narrow_window(const LoadInst& load, const Window& w
   return builder.CreateBitCast(all, FixedVectorType::get(load.getType(), length));
 }
 
+std::optional<PatternAccesses::Pieces> PatternAccesses::pieces_of(const LoadInst& load, const Pattern& pattern) const {
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  if (bytes != layout_.getTypeAllocSize(load.getType())) return std::nullopt;
+  if (any_of(pattern.offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return std::nullopt;
+  return pieces_of(pattern, bytes, lanes_.is_gathered(load) ? kGatherCost : kLaneLoopCost);
+}
+
+Value* PatternAccesses::load_pieces(const LoadInst& load, const Pieces& pieces, bool is_masked, Value* address,
+                                    IRBuilder<>& builder) {
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  Values parts;
+  for (auto [number, window] : enumerate(pieces.windows)) {
+    const unsigned lane = static_cast<unsigned>(number) * pieces.length;
+    const auto* earlier = llvm::find(pieces.windows, window);
+    if (!is_masked && earlier != &window) {
+      parts.push_back(parts[static_cast<size_t>(earlier - pieces.windows.begin())]);
+      continue;
+    }
+    Value* from = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, window.first * bytes);
+    if (is_masked) {
+      Type* type = FixedVectorType::get(load.getType(), pieces.length);
+      parts.push_back(builder.CreateMaskedLoad(type, from, load.getAlign(),
+                                               lanes_.lanes_of_mask(lane, pieces.length, builder),
+                                               Constant::getNullValue(type)));
+    } else {
+      parts.push_back(load_window(load, window, from, builder));
+    }
+  }
+  return concatenateVectors(builder, parts);
+}
+
 // Loads a few elements, of which each lane takes one.
 bool PatternAccesses::load(LoadInst& load, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(load);
   std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
   if (!pattern) return false;
+  std::optional<Pieces> pieces = pieces_of(load, *pattern);
+  if (!pieces) return false;
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-  if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
-  if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
+  const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
+  auto in_pieces = [&](Value* address) -> Values { return {load_pieces(load, *pieces, is_masked, address, builder)}; };
   auto scalarized = [&]() -> Values {
     lane_accesses_.load(load, builder);
     return {lanes_.known_vector(&load)};
   };
-  std::optional<Pieces> pieces = pieces_of(*pattern, bytes, lanes_.is_gathered(load) ? kGatherCost : kLaneLoopCost);
-  if (!pieces) return false;
-  const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
-  auto load_pieces = [&](Value* address) -> Values {
-    Values parts;
-    for (auto [number, window] : enumerate(pieces->windows)) {
-      const unsigned lane = static_cast<unsigned>(number) * pieces->length;
-      const auto* earlier = llvm::find(pieces->windows, window);
-      if (!is_masked && earlier != &window) {
-        parts.push_back(parts[static_cast<size_t>(earlier - pieces->windows.begin())]);
-        continue;
-      }
-      Value* from = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, window.first * bytes);
-      if (is_masked) {
-        Type* type = FixedVectorType::get(load.getType(), pieces->length);
-        parts.push_back(builder.CreateMaskedLoad(type, from, load.getAlign(),
-                                                 lanes_.lanes_of_mask(lane, pieces->length, builder),
-                                                 Constant::getNullValue(type)));
-      } else {
-        parts.push_back(load_window(load, window, from, builder));
-      }
-    }
-    return {concatenateVectors(builder, parts)};
-  };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, !is_masked, pattern->lowest};
-  lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0]);
+  lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, in_pieces, scalarized)[0]);
   return true;
 }
 

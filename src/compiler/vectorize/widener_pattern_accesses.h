@@ -35,7 +35,6 @@ class PatternAccesses {
   bool load(LoadInst& load, IRBuilder<>& builder);
   bool store(StoreInst& store, IRBuilder<>& builder);
 
- private:
   // Elements in a row, and which of them each of some lanes takes.
   struct Window {
     uint64_t first, count;
@@ -52,6 +51,14 @@ class PatternAccesses {
     unsigned cost;    // loads and permutations
   };
 
+  /// How a load's lanes are loaded if their addresses follow the pattern. Nothing where a gather or loop is cheaper, or
+  /// if elements overlap.
+  std::optional<Pieces> pieces_of(const LoadInst& load, const Pattern& pattern) const;
+
+  /// All lanes' elements: `address` is the lowest lane's.
+  Value* load_pieces(const LoadInst& load, const Pieces& pieces, bool is_masked, Value* address, IRBuilder<>& builder);
+
+ private:
   std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   // The same for elements of 1 and 2 bytes from many registers: the words that have them, shifted and narrowed.

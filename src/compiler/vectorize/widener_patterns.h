@@ -1,7 +1,8 @@
 // Address patterns: lanes' values that are a uniform number plus a constant for each lane, where the constants have no
 // stride, as in lanes that share a word, go backwards, or are the rows of a tile.
 //
-// It reads the thread's code and changes nothing. Linear in the instructions of an address, for each query.
+// It reads the thread's code and changes nothing. Linear in the instructions of an address, for each query; a likely
+// pattern is looked for through a limited number of operations.
 #pragma once
 
 #include <llvm/IR/DataLayout.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/ir/simdgroup.h"
@@ -39,11 +41,17 @@ class AddressPatterns {
 
   std::optional<Pattern> pattern_of(Value* value);
 
+  /// The pattern that a number mostly has: as if no lane were at a border, where a minimum, maximum, select or
+  /// remainder takes another value, and nothing wrapped. It is to be tested when the code runs.
+  std::optional<Pattern> likely_pattern_of(Value* number, unsigned depth = 0);
+
   /// Whether both values have the same differences between lanes, but for wrapping.
   bool have_equal_strides(Value* one, Value* other);
 
  private:
   std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
+  std::pair<Value*, int64_t> likely_constant_added(Value* number) const;
+  std::optional<std::array<int64_t, kLanes>> likely_residues(Value* number, unsigned bits, unsigned depth);
 
   const StructuredFlow& flow_;
   const DataLayout& layout_;

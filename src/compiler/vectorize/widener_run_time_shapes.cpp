@@ -10,14 +10,6 @@
 
 namespace kiln::widening {
 
-namespace {
-
-// Accesses of a function that are tested. Each has two paths, which bodies of hundreds of accesses would take long to
-// compile for.
-constexpr unsigned kMostTested = 48;
-
-}  // namespace
-
 // Whether lanes' addresses may be consecutive although that is not known.
 std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access, Type* type, int64_t most_scale) {
   auto [allowed, address] = guarded_address_of(access);
@@ -25,7 +17,7 @@ std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access,
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
       strides_.stride_of(address))
     return std::nullopt;
-  if (num_tested_ == kMostTested) return std::nullopt;
+  if (num_tested_ == kMostTestedAccesses) return std::nullopt;
   // Lanes' variables are apart.
   if (isa<AllocaInst>(getUnderlyingObject(address))) return std::nullopt;
   std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes, most_scale);
@@ -159,15 +151,20 @@ Value* RunTimeShapes::extended(const LaneSum& sum, ArrayRef<Instruction*> added,
   return condition;
 }
 
+// Whether consecutive numbers of lanes may wrap. Those that are not negative do not as unsigned ones, which is known of
+// active lanes only.
+bool RunTimeShapes::may_wrap(const LaneSum& sum) const {
+  const LaneTerm& only = sum.terms[0];
+  return only.extension == Instruction::SExt || !is_all(lanes_.mask()) ||
+         !computeKnownBits(only.number, layout_).isNonNegative();
+}
+
 // The same test, with the first sums as numbers of 64 bits.
 RunTimeShapes::TestedSum RunTimeShapes::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
   auto [inner, added] = peeled(sum);
   TestedSum result = tested(inner, width, builder);
-  // Consecutive numbers that are not negative do not wrap as unsigned ones. That is known of active lanes only.
-  const LaneTerm& only = sum.terms[0];
-  const bool may_wrap = !sum.is_quotient && (only.extension == Instruction::SExt || !is_all(lanes_.mask()) ||
-                                             !computeKnownBits(only.number, layout_).isNonNegative());
-  if (Value* fits = extended(sum, added, result.firsts, width, may_wrap, builder))
+  const bool wraps = !sum.is_quotient && may_wrap(sum);
+  if (Value* fits = extended(sum, added, result.firsts, width, wraps, builder))
     result.condition = builder.CreateAnd(result.condition, fits);
   return result;
 }
@@ -213,6 +210,7 @@ Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
 bool RunTimeShapes::load(LoadInst& load, IRBuilder<>& builder) {
   auto group = load_groups_.find(&load);
   if (group != load_groups_.end() && load_group(group->second, builder)) return true;
+  if (load_likely_pattern(load, builder)) return true;
   std::optional<Shape> shape = shape_of(load, load.getType());
   if (!shape) return false;
   Type* type = FixedVectorType::get(load.getType(), shape->part_lanes);

@@ -19,6 +19,9 @@
 // lane suffice. It knows some operations, this all of them; and the vector is there. A branch for each part: four times
 // the code, and few parts fail where any pass.
 //
+// A number that is a pattern but at a border, as in `a[min(x / 2 + 1, n - 1)]`, is tested for the pattern
+// (widener_likely_patterns.cpp).
+//
 // What threads exchange in threadgroup memory at a distance that a loop changes, as a butterfly's partners, is tested
 // for permutations if its parts are not consecutive (widener_windows.cpp).
 //
@@ -40,15 +43,20 @@
 #include "compiler/vectorize/widener_lane_accesses.h"
 #include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lanes.h"
+#include "compiler/vectorize/widener_pattern_accesses.h"
 #include "compiler/vectorize/widener_strided.h"
 #include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
+/// Accesses of a function that are tested. Each has two paths, which bodies of hundreds of accesses would take long to
+/// compile for.
+inline constexpr unsigned kMostTestedAccesses = 48;
+
 class RunTimeShapes {
  public:
   RunTimeShapes(ThreadCode& code, const LaneSums& lane_sums, AddressChecks& checks, StridedAccesses& strided,
-                LaneAccesses& lane_accesses, Lanes& lanes)
+                LaneAccesses& lane_accesses, PatternAccesses& pattern_accesses, Lanes& lanes)
       : flow_(code.flow),
         isa_(lanes.vector_isa()),
         strides_(code.strides),
@@ -57,6 +65,7 @@ class RunTimeShapes {
         checks_(checks),
         strided_(strided),
         lane_accesses_(lane_accesses),
+        pattern_accesses_(pattern_accesses),
         lanes_(lanes),
         layout_(lanes.layout()) {}
 
@@ -95,6 +104,12 @@ class RunTimeShapes {
     unsigned scope;  // in which it is known
   };
 
+  // Whether lanes' numbers are a pattern, and the lowest one's number.
+  struct TestedPattern {
+    Value *number, *first, *condition;
+    unsigned scope;  // in which it is known
+  };
+
   // A sum, and what is added to its one number in all lanes, innermost last.
   struct PeeledSum {
     LaneSum inner;
@@ -121,11 +136,16 @@ class RunTimeShapes {
   const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
   TestedSum tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
   PeeledSum peeled(const LaneSum& sum) const;
+  bool may_wrap(const LaneSum& sum) const;
   Value* extended(const LaneSum& sum, ArrayRef<Instruction*> added, MutableArrayRef<Value*> firsts, unsigned width,
                   bool may_wrap, IRBuilder<>& builder);
   Value* distance(const Shape& shape, const LaneSum& sum, Value* first, IRBuilder<>& builder) const;
   Values emit_by_shape(const Shape& shape, IRBuilder<>& builder, function_ref<Values(ArrayRef<Value*>)> in_parts,
                        Emitter scalarized);
+
+  // Likely patterns (widener_likely_patterns.cpp).
+  bool load_likely_pattern(LoadInst& load, IRBuilder<>& builder);
+  std::pair<Value*, Value*> tested_pattern(Value* number, const Pattern& pattern, IRBuilder<>& builder);
 
   // Windows (widener_windows.cpp).
   bool store_if_tested(StoreInst& store, bool has_partner, IRBuilder<>& builder);
@@ -160,9 +180,11 @@ class RunTimeShapes {
   AddressChecks& checks_;
   StridedAccesses& strided_;
   LaneAccesses& lane_accesses_;
+  PatternAccesses& pattern_accesses_;
   Lanes& lanes_;
   const DataLayout& layout_;
   SmallVector<TestedSum> tested_sums_;                 // in the scopes that are open
+  SmallVector<TestedPattern> tested_patterns_;         // likewise
   unsigned num_tested_ = 0;                            // accesses
   DenseMap<const StoreInst*, Butterfly> butterflies_;  // by the store that emits all
   DenseSet<const StoreInst*> deferred_stores_;

@@ -56,6 +56,20 @@ TEST(LaunchGeometry, WithAZeroDimensionLaunchesNothing) {
   }
 }
 
+// Positions are numbers of 31 bits, of which the compiler makes use.
+TEST(LaunchGeometry, WholeBlocksHaveNoMoreThreadsThanAGridMayHave) {
+  EXPECT_EQ(refusal({2147483647, 1, 1}, {96, 1, 1}, Dialect::kCuda),
+            "[cuda_kernel] Expected each dimension of `grid`, in whole blocks, to be in [0, 2147483647] but got "
+            "(2147483647, 1, 1) in blocks of (96, 1, 1).");
+  EXPECT_EQ(refusal({1, 2147483647, 1}, {1, 64, 1}, Dialect::kCuda),
+            "[cuda_kernel] Expected each dimension of `grid`, in whole blocks, to be in [0, 2147483647] but got "
+            "(1, 2147483647, 1) in blocks of (1, 64, 1).");
+  EXPECT_EQ(refusal({2147483584, 1, 1}, {64, 1, 1}, Dialect::kCuda), "nothing was thrown");
+  EXPECT_EQ(refusal({2147483647, 1, 1}, {96, 1, 1}, Dialect::kMetal), "nothing was thrown");
+  // Nothing runs.
+  EXPECT_EQ(refusal({2147483647, 0, 1}, {96, 1, 1}, Dialect::kCuda), "nothing was thrown");
+}
+
 TEST(LaunchGeometry, CoversEachThreadOnce) {
   std::mt19937 random(3);
   for (int round = 0; round < 5000; ++round) {

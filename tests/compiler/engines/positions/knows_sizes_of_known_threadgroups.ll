@@ -57,13 +57,14 @@ define i32 @threads_x(ptr %launch, ptr %record, ptr %frame, i32 %at, i32 %lanes)
   ret i32 %v
 }
 
-; Where in the grid a threadgroup is may be 0.
+; Where in the grid a threadgroup is may be 0. Neither has 32 bits.
 ; ANY-LABEL: define i32 @threadgroup(
-; ANY: load i32, ptr %{{.+}}, !invariant.load
+; ANY: load i32, ptr %{{.+}}, !range ![[PLACE:[0-9]+]], !invariant.load
 ; ANY-LABEL: define i32 @threadgroups(
 ; ANY: load i32, ptr %{{.+}}, !range ![[NOT_ZERO:[0-9]+]], !invariant.load
 ; ANY-DAG: ![[SIZES]] = !{i32 1, i32 1025}
-; ANY-DAG: ![[NOT_ZERO]] = !{i32 1, i32 0}
+; ANY-DAG: ![[PLACE]] = !{i32 0, i32 2147483647}
+; ANY-DAG: ![[NOT_ZERO]] = !{i32 1, i32 -2147483648}
 define i32 @threadgroup(ptr %launch, ptr %record, ptr %frame, i32 %at, i32 %lanes) {
   %v = call i32 @__kiln_value(i32 3)
   ret i32 %v

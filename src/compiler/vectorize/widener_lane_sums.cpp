@@ -111,42 +111,47 @@ void LaneSums::take_out_constants(LaneSum& sum) {
   }
 }
 
-std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes, int64_t most_scale) const {
+// All terms, in elements.
+std::optional<LaneSum> LaneSums::sum_of_terms(Value* value, uint64_t bytes) const {
   LaneSum sum{value, {}, 0, false, 1};
   unsigned steps = 0;
   if (!add_terms(value, 1, sum, steps)) return std::nullopt;
   erase_if(sum.terms, [](const LaneTerm& term) { return term.factor == 0; });
   const auto size = static_cast<int64_t>(bytes);
-  uint64_t factors = 0;
-  int64_t common = 0;
   for (LaneTerm& term : sum.terms) {
     if (term.factor % size != 0) return std::nullopt;
     term.factor /= size;
+  }
+  return sum;
+}
+
+std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes, int64_t most_scale) const {
+  std::optional<LaneSum> sum = sum_of_terms(value, bytes);
+  if (!sum) return std::nullopt;
+  uint64_t factors = 0;
+  int64_t common = 0;
+  for (const LaneTerm& term : sum->terms) {
     factors += static_cast<uint64_t>(std::abs(term.factor));
     common = std::gcd(common, term.factor);
   }
-  sum.is_quotient =
-      !sum.terms.empty() && all_of(sum.terms, [&](const LaneTerm& term) { return is_quotient(term.number); });
+  sum->is_quotient =
+      !sum->terms.empty() && all_of(sum->terms, [&](const LaneTerm& term) { return is_quotient(term.number); });
   // Lanes with a common factor are never consecutive.
-  if (common != 1 && !sum.is_quotient) {
+  if (common != 1 && !sum->is_quotient) {
     if (common == 0 || common > most_scale || !isPowerOf2_64(static_cast<uint64_t>(common))) return std::nullopt;
-    sum.scale = common;
-    for (LaneTerm& term : sum.terms) term.factor /= common;
+    sum->scale = common;
+    for (LaneTerm& term : sum->terms) term.factor /= common;
   }
   if (factors >= uint64_t{1} << kFactorBits) return std::nullopt;
-  if (sum.is_sum_of_small()) take_out_constants(sum);
+  if (sum->is_sum_of_small()) take_out_constants(*sum);
   return sum;
 }
 
 std::optional<LaneSum> LaneSums::one_number_of(Value* value, uint64_t bytes, int64_t most_scale) const {
-  LaneSum sum{value, {}, 0, false, 1};
-  unsigned steps = 0;
-  if (!add_terms(value, 1, sum, steps)) return std::nullopt;
-  erase_if(sum.terms, [](const LaneTerm& term) { return term.factor == 0; });
-  const auto size = static_cast<int64_t>(bytes);
-  if (sum.terms.size() != 1 || sum.terms[0].factor % size != 0) return std::nullopt;
-  sum.scale = std::exchange(sum.terms[0].factor, 1) / size;
-  if (sum.scale < 1 || sum.scale > most_scale) return std::nullopt;
+  std::optional<LaneSum> sum = sum_of_terms(value, bytes);
+  if (!sum || sum->terms.size() != 1) return std::nullopt;
+  sum->scale = std::exchange(sum->terms[0].factor, 1);
+  if (sum->scale < 1 || sum->scale > most_scale) return std::nullopt;
   return sum;
 }
 

@@ -83,6 +83,7 @@ class LaneSums {
   bool has_position(Value* number) const;
 
  private:
+  std::optional<LaneSum> sum_of_terms(Value* value, uint64_t bytes) const;
   bool add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps) const;
   static void take_out_constants(LaneSum& sum);
   bool is_quotient(Value* number) const;

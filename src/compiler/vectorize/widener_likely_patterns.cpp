@@ -12,6 +12,7 @@
 
 #include "compiler/vectorize/widener_guards.h"
 #include "compiler/vectorize/widener_run_time_shapes.h"
+#include "compiler/vectorize/widener_windows.h"
 
 namespace kiln::widening {
 
@@ -43,8 +44,7 @@ std::pair<Value*, Value*> RunTimeShapes::tested_pattern(Value* number, const Pat
     Value* is_equal = builder.CreateICmpEQ(distance, ConstantVector::get(steps));
     passed = passed ? builder.CreateAnd(passed, is_equal) : is_equal;
   }
-  Value* condition = builder.CreateICmpEQ(builder.CreateBitCast(passed, builder.getIntNTy(width)),
-                                          ConstantInt::getAllOnesValue(builder.getIntNTy(width)));
+  Value* condition = all_of_lanes(passed, builder);
   tested_patterns_.push_back({number, first, condition, lanes_.scope()});
   return {first, condition};
 }
@@ -71,14 +71,13 @@ bool RunTimeShapes::load_likely_pattern(LoadInst& load, IRBuilder<>& builder) {
   const std::optional<PatternAccesses::Pieces> pieces = pattern_accesses_.pieces_of(load, in_bytes);
   if (!pieces) return false;
 
-  std::optional<LaneSum> offset;
-  Value* limit = nullptr;
+  Shape shape{*sum, std::nullopt, allowed, nullptr, step, kLanes, /*is_load=*/true, nullptr, false, {}};
   if (allowed && lanes_.is_divergent(allowed)) {
     const std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return false;
-    limit = guard->limit;
-    offset = lane_sums_.one_number_of(guard->offset, bytes, kMostScale);
-    if (!offset || !offset->has_terms_of(sum->terms) || offset->scale != sum->scale) return false;
+    shape.limit = guard->limit;
+    shape.offset = lane_sums_.one_number_of(guard->offset, bytes, kMostScale);
+    if (!shape.offset || !shape.offset->has_terms_of(sum->terms) || shape.offset->scale != sum->scale) return false;
   }
 
   ++num_tested_;
@@ -87,17 +86,11 @@ bool RunTimeShapes::load_likely_pattern(LoadInst& load, IRBuilder<>& builder) {
     if (what) condition = builder.CreateAnd(condition, what);
   };
   require(extended(*sum, added, first, static_cast<unsigned>(highest) + 1, may_wrap(*sum), builder));
-  Value* from_first = builder.CreateMul(first, builder.getInt64(step));
-  if (offset) {
-    Value* lowest = builder.CreateAdd(without_terms(offset->value, builder), from_first);
-    require(builder.CreateICmpULT(lowest, checks_.reduced_limit(lanes_.scalar(limit), highest * step)));
-  } else if (allowed) {
-    require(lanes_.scalar(allowed));
-  }
+  require(are_in_bounds(shape, first, builder.getInt64(highest), builder));
   // Elements in bounds may be loaded for inactive lanes too.
-  if (!offset && !is_all(lanes_.mask())) require(lanes_.all_active(builder));
+  if (!shape.offset && !is_all(lanes_.mask())) require(lanes_.all_active(builder));
   auto in_pieces = [&, &first = first]() -> Values {
-    Value* from = builder.CreateGEP(builder.getInt8Ty(), without_terms(address, builder), from_first);
+    Value* from = addresses_of(shape, first, builder)[0];
     return {pattern_accesses_.load_pieces(load, *pieces, /*is_masked=*/false, from, builder)};
   };
   auto scalarized = [&]() -> Values {

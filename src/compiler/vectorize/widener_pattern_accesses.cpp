@@ -49,26 +49,24 @@ bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
   Type* type = store.getValueOperand()->getType();
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (!pattern || bytes != layout_.getTypeAllocSize(type)) return false;
-  const unsigned length = strip_of(*pattern, bytes);
-  const SmallVector<int> order = length == 0 ? lanes_of_elements(*pattern, bytes) : SmallVector<int>();
-  if (length == 0 && order.empty()) return false;
+  unsigned length = strip_of(*pattern, bytes);
+  SmallVector<int> order = createSequentialMask(0, kLanes, 0);
+  if (length == 0) {
+    order = lanes_of_elements(*pattern, bytes);
+    length = kLanes;
+  }
+  if (order.empty()) return false;
   Value* lanes = lanes_.vector(store.getValueOperand(), builder);
-  auto store_in_order = [&](Value* address) -> Values {
-    Value* stored = builder.CreateShuffleVector(lanes, order);
-    if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
-      builder.CreateAlignedStore(stored, address, store.getAlign());
-    else
-      builder.CreateMaskedStore(stored, address, store.getAlign(), builder.CreateShuffleVector(lanes_.mask(), order));
-    return {};
-  };
   auto store_strips = [&](Value* address) -> Values {
-    for (unsigned lane = 0; lane < kLanes; lane += length) {
-      Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
-      Value* stored = builder.CreateShuffleVector(lanes, createSequentialMask(lane, length, 0));
+    for (unsigned first = 0; first < kLanes; first += length) {
+      const auto sources = ArrayRef(order).slice(first, length);
+      const uint64_t offset = pattern->offsets[static_cast<unsigned>(sources[0])];
+      Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, offset);
+      Value* stored = builder.CreateShuffleVector(lanes, sources);
       if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
         builder.CreateAlignedStore(stored, strip, store.getAlign());
       else
-        builder.CreateMaskedStore(stored, strip, store.getAlign(), lanes_.lanes_of_mask(lane, length, builder));
+        builder.CreateMaskedStore(stored, strip, store.getAlign(), builder.CreateShuffleVector(lanes_.mask(), sources));
     }
     return {};
   };
@@ -77,10 +75,7 @@ bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
     return {};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
-  if (length == 0)
-    checks_.emit_by_shape(pointer, allowed, shape, builder, store_in_order, scalarized);
-  else
-    checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
+  checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
   return true;
 }
 
